@@ -1,0 +1,66 @@
+# Everything runs in $(VENV), made here on first use; the system's Python is only asked
+# for a virtual environment. A stamp in it records each set of extras installed, so
+# that a second run starts at once.
+
+PYTHON ?= python3
+VENV ?= .venv
+DEMO ?= demo
+TEST_EXTRAS := test,persist
+ifdef TORCH
+TEST_EXTRAS := $(TEST_EXTRAS),torch
+endif
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+# The data files kept beside the checkout, where nothing else was asked for.
+ifndef SURFF_DATA
+ifneq ($(wildcard ../shared/data/.),)
+export SURFF_DATA := $(CURDIR)/../shared/data
+endif
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format docs clean
+
+help: ## list the goals
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@echo "variables: PYTHON=$(PYTHON) VENV=$(VENV) DEMO=$(DEMO) SURFF_DATA=$(SURFF_DATA)"
+
+demo: $(VENV)/.cli ## the paper's table at a few sizes, in about a minute
+	$(BIN)/surff demo --out $(DEMO)
+
+test: $(VENV)/.$(TEST_EXTRAS) ## the whole test suite; TORCH=1 tests torch input too
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev ## check style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.dev ## mend style and format where ruff can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.dev ## the documentation, in docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+clean: ## remove what the goals above made
+	rm -rf $(VENV) $(DEMO) build dist docs/_build docs/api/generated
+	rm -rf .pytest_cache .ruff_cache .hypothesis
+	find src tests docs benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "surff needs Python 3.11 or newer; $(PYTHON) is" \
+	    "$$($(PYTHON) --version 2>/dev/null || echo missing)." \
+	    "Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments;" \
+	    "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv --clear $(VENV)
+
+$(VENV)/.%: pyproject.toml | $(VENV)/pyvenv.cfg
+	@echo "installing surff[$*] into $(VENV); the first time takes minutes"
+	@$(PIP) install --editable '.[$*]'
+	@touch $@
