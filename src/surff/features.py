@@ -1,0 +1,264 @@
+"""Feature maps as scikit-learn transformers."""
+
+import numbers
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+    clone,
+)
+from sklearn.preprocessing import label_binarize
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from surff._validation import as_generator, one_of
+from surff.draws import DRAWS
+from surff.fourier import FourierMap
+from surff.selection import SELECTORS
+from surff.spectral import KERNELS
+
+__all__ = ["FourierFeatures", "one_vs_rest"]
+
+FLOAT_DTYPES = (np.float64, np.float32)
+
+
+class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Random Fourier features of a shift-invariant kernel.
+
+    Maps a row x to
+
+    .. math:: \varphi(x) = \tfrac{1}{\sqrt s} \bigl[a_i \cos w_i^\top x \bigr]_i
+              \oplus \tfrac{1}{\sqrt s} \bigl[a_i \sin w_i^\top x \bigr]_i
+
+    so that :math:`\varphi(x)^\top \varphi(x')` estimates the kernel. The frequencies
+    :math:`w_i` are drawn from the kernel's spectral measure and, with ``select``,
+    chosen among more candidates by what the data say of them.
+
+    Parameters
+    ----------
+    n_components : int, default=256
+        Columns that `transform` returns, >= 2 and even: a cosine and a sine for each of
+        the ``n_components // 2`` frequencies.
+    kernel : {"rbf"} or SpectralMeasure, default="rbf"
+        Kernel to approximate; a key of `surff.spectral.KERNELS` or an object.
+    gamma : {"scale"} or float, default="scale"
+        Bandwidth, > 0, per squared unit of ``X``: the kernel is
+        :math:`\exp(-\gamma \|x - x'\|^2)`; the paper's :math:`1 / \sigma^2`. "scale"
+        is ``1 / (n_features * X.var())``, as in `sklearn.svm.SVC`.
+    draw : {"monte_carlo", "halton"} or draw object, default="monte_carlo"
+        How candidates are drawn; a key of `surff.draws.DRAWS` or an object.
+    select : None, {"leverage", "surrogate"} or selector, default=None
+        How frequencies are chosen among the candidates; a key of
+        `surff.selection.SELECTORS`, an object such as
+        ``SurrogateLeverage(n_candidates=8.0)``, or None to keep the draw as it is.
+    random_state : int, RandomState, Generator or None, default=None
+        Randomness of the draw and of the selection. The same int gives the same
+        frequencies whatever the dtype of ``X``.
+
+    Attributes
+    ----------
+    frequencies_ : ndarray of shape (n_components // 2, n_features_in_)
+        Frequencies, radians per unit of ``X``; dtype of ``X``.
+    importance_weights_ : ndarray of shape (n_components // 2,)
+        :math:`p(w_i) / q(w_i) = a_i^2`; ones without a selection.
+    gamma_ : float
+        Bandwidth used.
+    n_features_in_ : int
+        Columns of ``X``.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where ``X`` has them.
+
+    See Also
+    --------
+    sklearn.kernel_approximation.RBFSampler : One random offset a column, data-blind.
+    surff.KernelRidgeClassifier : Ridge on these features, streaming.
+
+    Notes
+    -----
+    What a map looks at: the draws only the number of columns (and ``X.var()`` for
+    gamma="scale"), ``select="leverage"`` the rows of ``X``, ``select="surrogate"`` both
+    ``X`` and ``y``. `transform` takes ``O(n_features)`` time a value.
+
+    When `fit` scores candidates with ``y``, targets that
+    `sklearn.utils.multiclass.type_of_target` calls binary or multiclass are coded
+    one-vs-rest as -1 and 1; others are taken as numbers, as they are (not centred).
+
+    References
+    ----------
+    .. [1] F. Liu, X. Huang, Y. Chen, J. Yang, J. A. K. Suykens, "Random Fourier
+    Features
+       via Fast Surrogate Leverage Weighted Sampling", AAAI 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surff import FourierFeatures
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
+    >>> Z = FourierFeatures(4096, gamma=0.5, random_state=0).fit_transform(X)
+    >>> (Z @ Z.T).round(1)
+    array([[1. , 0.4],
+           [0.4, 1. ]])
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
+        "n_components": [Interval(numbers.Integral, 2, None, closed="left")],
+        "kernel": [StrOptions(set(KERNELS)), HasMethods(["sample", "scale", "kernel"])],
+        "gamma": [
+            StrOptions({"scale"}),
+            Interval(numbers.Real, 0.0, None, closed="neither"),
+        ],
+        "draw": [StrOptions(set(DRAWS)), HasMethods("draw")],
+        "select": [None, StrOptions(set(SELECTORS)), HasMethods("select")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_components=256,
+        *,
+        kernel="rbf",
+        gamma="scale",
+        draw="monte_carlo",
+        select=None,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.draw = draw
+        self.select = select
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, sample_weight=None):
+        """Draw the frequencies, and select among them if asked to.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data, finite. float32 is kept, anything else becomes float64.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
+            Labels or numbers; needed by ``select="surrogate"`` alone.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights, >= 0, used by the selectors.
+
+        Returns
+        -------
+        self
+        """
+        X = validate_data(self, X, dtype=FLOAT_DTYPES, accept_sparse="csr")
+        Y = None if y is None else _numeric_targets(y, X)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=X.dtype, ensure_non_negative=True
+            )
+        return self._fit(X, Y, sample_weight)
+
+    def _fit(self, X, Y, sample_weight=None):
+        """`fit` on checked data: ``Y`` is None or (n_samples, n_targets) numbers."""
+        if self.n_components % 2:
+            raise ValueError(
+                "n_components must be even (a cosine and a sine for each frequency), "
+                f"got {self.n_components}."
+            )
+        measure = one_of("kernel", self.kernel, KERNELS, "sample")
+        draw = one_of("draw", self.draw, DRAWS, "draw")
+        rng = as_generator(self.random_state)
+        n_features = X.shape[1]
+        n_frequencies = self.n_components // 2
+        self.gamma_ = _scale_gamma(X) if self.gamma == "scale" else float(self.gamma)
+        scale = measure.scale(self.gamma_)
+
+        def candidates(n):
+            frequencies = scale * draw.draw(measure, n, n_features, rng)
+            return frequencies.astype(X.dtype, copy=False)
+
+        if self.select is None:
+            self.frequencies_ = candidates(n_frequencies)
+            self.importance_weights_ = np.ones(n_frequencies)
+        else:
+            selector = one_of("select", self.select, SELECTORS, "select")
+            if Y is None and getattr(selector, "needs_target", True):
+                raise ValueError(
+                    f"select={self.select!r} scores frequencies with the target: "
+                    "y must be given to fit, got None."
+                )
+            self.frequencies_, self.importance_weights_ = clone(selector).select(
+                candidates, X, Y, n_frequencies, rng, sample_weight
+            )
+        self.n_features_in_ = n_features
+        self._n_features_out = self.n_components
+        return self
+
+    def _map(self):
+        """The fitted map of checked row blocks."""
+        amplitudes = np.sqrt(self.importance_weights_).astype(self.frequencies_.dtype)
+        return FourierMap(self.frequencies_, amplitudes)
+
+    def transform(self, X):
+        """Map rows to features.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data, finite.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components)
+            Cosines in the first half of the columns, sines in the second; dtype of
+            ``X``.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOAT_DTYPES, accept_sparse="csr", reset=False)
+        return self._map().astype(X.dtype)(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        selector = self.select
+        if isinstance(selector, str):
+            selector = SELECTORS.get(selector)
+        tags.target_tags.required = selector is not None and getattr(
+            selector, "needs_target", False
+        )
+        return tags
+
+
+def _scale_gamma(X):
+    """``1 / (n_features * variance)``, 1 for constant data, as in SVC."""
+    if sparse.issparse(X):
+        variance = X.multiply(X).mean() - X.mean() ** 2
+    else:
+        variance = X.var(dtype=np.float64)
+    return float(1.0 / (X.shape[1] * variance)) if variance > 0 else 1.0
+
+
+def _numeric_targets(y, X):
+    """Targets as numbers, shape (n_samples, n_targets): labels coded one-vs-rest."""
+    check_consistent_length(X, y)
+    if type_of_target(y, input_name="y") in ("binary", "multiclass"):
+        labels, codes = np.unique(y, return_inverse=True)
+        return one_vs_rest(codes, len(labels))
+    Y = np.asarray(y, dtype=np.float64)
+    return Y.reshape(len(Y), -1)
+
+
+def one_vs_rest(codes, n_classes):
+    """Code class numbers as -1 and 1: one column for two classes, else one a class."""
+    if n_classes <= 2:
+        return np.where(np.asarray(codes) == n_classes - 1, 1.0, -1.0)[:, None]
+    return label_binarize(codes, classes=np.arange(n_classes), neg_label=-1).astype(
+        np.float64
+    )

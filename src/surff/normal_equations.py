@@ -1,0 +1,223 @@
+r"""Normal equations, accumulated block by block.
+
+For features ``Z``, targets ``Y`` and row weights ``w`` the sums
+
+.. math:: Z^\top W Z,\quad Z^\top W Y,\quad Z^\top w,\quad Y^\top w,\quad
+          \textstyle\sum_i w_i y_{ik}^2,\quad \textstyle\sum_i w_i
+
+hold all that ridge regression needs of the data. They form a commutative monoid: blocks
+update them, threads, workers and folds merge them, and a fold is left out by
+subtraction. The matrix of all rows by all features is never held.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import blas
+
+from surff.blocks import block_rows, row_blocks
+
+__all__ = ["CentredEquations", "NormalEquations", "accumulate"]
+
+#: Rows that may be summed in float32 before they are added to the float64 matrix.
+FLOAT32_ROWS = 8192
+
+
+class CentredEquations(NamedTuple):
+    """What a solver takes: normal equations with the means taken out (or not)."""
+
+    gram: np.ndarray  # (m, m), upper triangle, Fortran order
+    moments: np.ndarray  # (m, k)
+    feature_mean: np.ndarray  # (m,), zeros when nothing was taken out
+    target_mean: np.ndarray  # (k,)
+
+
+class NormalEquations:
+    r"""Sums :math:`Z^\top W Z`, :math:`Z^\top W Y` and their companions.
+
+    Parameters
+    ----------
+    n_components : int
+        Columns ``m`` of the feature blocks.
+    n_targets : int
+        Columns ``k`` of the target blocks.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (m, m), float64, Fortran order
+        :math:`Z^\top W Z`; only the upper triangle is meaningful.
+    moments : ndarray of shape (m, k)
+        :math:`Z^\top W Y`.
+    feature_sum, target_sum, target_square : ndarray of shape (m,), (k,), (k,)
+        :math:`Z^\top w`, :math:`Y^\top w` and :math:`\sum_i w_i y_{ik}^2`.
+    weight_sum : float
+        :math:`\sum_i w_i`, the number of rows without weights.
+
+    Notes
+    -----
+    ``O(n m^2)`` time for n rows and ``O(m^2)`` memory. float32 blocks are multiplied in
+    float32, at most `FLOAT32_ROWS` rows of them before they are added in float64, so
+    the error does not grow with the number of rows.
+    """
+
+    def __init__(self, n_components, n_targets):
+        self._gram = np.zeros((n_components, n_components), order="F")
+        self._float32_gram, self._float32_rows = None, 0
+        self.moments = np.zeros((n_components, n_targets))
+        self.feature_sum = np.zeros(n_components)
+        self.target_sum = np.zeros(n_targets)
+        self.target_square = np.zeros(n_targets)
+        self.weight_sum = 0.0
+
+    @property
+    def gram(self):
+        self._add_float32()
+        return self._gram
+
+    def _add_float32(self):
+        if self._float32_rows:
+            self._gram += self._float32_gram
+            self._float32_gram, self._float32_rows = None, 0
+
+    def update(self, Z, Y, sample_weight=None):
+        """Add a block of rows; returns self.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n_rows, m), float32 or float64, C-contiguous
+            Features. Scaled in place by the square root of the weights, if any.
+        Y : ndarray of shape (n_rows, k)
+            Targets.
+        sample_weight : ndarray of shape (n_rows,), optional
+            Weights, >= 0: weight w counts as the row repeated w times.
+        """
+        if sample_weight is None:
+            self.weight_sum += len(Z)
+            weights = np.ones(len(Z), Z.dtype)
+            WY = Y
+        else:
+            self.weight_sum += float(sample_weight.sum())
+            roots = np.sqrt(sample_weight)
+            Z *= roots[:, None]
+            weights = roots.astype(Z.dtype)  # Z already carries one root
+            WY = Y * roots[:, None]
+        self.feature_sum += weights @ Z
+        self.moments += Z.T @ WY.astype(Z.dtype, copy=False)
+        self.target_sum += WY.T @ weights
+        self.target_square += np.einsum("ij,ij->j", WY, WY, dtype=np.float64)
+        if Z.dtype == np.float32:
+            if self._float32_gram is None:
+                self._float32_gram = np.zeros(self._gram.shape, np.float32, order="F")
+            self._float32_gram = blas.ssyrk(
+                1.0, Z.T, beta=1.0, c=self._float32_gram, overwrite_c=1
+            )
+            self._float32_rows += len(Z)
+            if self._float32_rows >= FLOAT32_ROWS:
+                self._add_float32()
+        else:
+            self._gram = blas.dsyrk(1.0, Z.T, beta=1.0, c=self._gram, overwrite_c=1)
+        return self
+
+    def _combine(self, other, sign):
+        if self.moments.shape != other.moments.shape:
+            raise ValueError(
+                f"other must hold (n_components, n_targets) = {self.moments.shape}, "
+                f"got {other.moments.shape}."
+            )
+        self.gram[...] += sign * other.gram
+        self.moments += sign * other.moments
+        self.feature_sum += sign * other.feature_sum
+        self.target_sum += sign * other.target_sum
+        self.target_square += sign * other.target_square
+        self.weight_sum += sign * other.weight_sum
+        return self
+
+    def merge(self, other):
+        """Add the sums of other rows; returns self."""
+        return self._combine(other, 1.0)
+
+    def subtract(self, other):
+        """Take rows out that were added before, up to rounding; returns self."""
+        return self._combine(other, -1.0)
+
+    def copy(self):
+        """An independent copy."""
+        return type(self)(*self.moments.shape).merge(self)
+
+    def scaled(self, factors):
+        """Equations of the features ``Z * factors``, as a new object.
+
+        Parameters
+        ----------
+        factors : ndarray of shape (m,)
+            One factor a column.
+        """
+        scaled = self.copy()
+        scaled.gram[...] *= factors
+        scaled.gram[...] *= factors[:, None]
+        scaled.moments *= factors[:, None]
+        scaled.feature_sum *= factors
+        return scaled
+
+    def centred(self, centre=True):
+        r"""Gram matrix and moments of the features and targets less their means.
+
+        Parameters
+        ----------
+        centre : bool, default=True
+            False leaves them as they are, for a model without an intercept.
+
+        Returns
+        -------
+        CentredEquations
+            :math:`Z^\top W Z - \omega \bar z \bar z^\top` and
+            :math:`Z^\top W Y - \omega \bar z \bar y^\top` with
+            :math:`\omega = \sum_i w_i`; new arrays, which a solver may overwrite.
+        """
+        gram, moments = self.gram.copy(order="F"), self.moments.copy()
+        feature_mean = np.zeros_like(self.feature_sum)
+        target_mean = np.zeros_like(self.target_sum)
+        if centre:
+            feature_mean = self.feature_sum / self.weight_sum
+            target_mean = self.target_sum / self.weight_sum
+            gram = blas.dsyr(-self.weight_sum, feature_mean, a=gram, overwrite_a=1)
+            moments -= np.outer(self.feature_sum, target_mean)
+        return CentredEquations(gram, moments, feature_mean, target_mean)
+
+
+def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
+    """Normal equations of all rows, or of some, in one pass over them.
+
+    Parameters
+    ----------
+    feature_map : object with ``n_components``, ``dtype`` and ``(X, out=None) -> Z``
+        Maps a block of rows.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Data.
+    Y : ndarray of shape (n_samples, n_targets)
+        Targets.
+    sample_weight : ndarray of shape (n_samples,), optional
+        Row weights.
+    rows : ndarray of int, optional
+        Rows to use, in this order; all by default.
+
+    Returns
+    -------
+    NormalEquations
+
+    Notes
+    -----
+    ``O(n m (d + m))`` time; one block of features and one ``(m, m)`` matrix are held.
+    """
+    m = feature_map.n_components
+    equations = NormalEquations(m, Y.shape[1])
+    n_rows = X.shape[0] if rows is None else len(rows)
+    size = block_rows(m, feature_map.dtype)
+    buffer = np.empty((min(size, n_rows), m), dtype=feature_map.dtype)
+    for block in row_blocks(n_rows, size):
+        index = block if rows is None else rows[block]
+        Z = feature_map(X[index], out=buffer[: block.stop - block.start])
+        equations.update(
+            Z, Y[index], None if sample_weight is None else sample_weight[index]
+        )
+    return equations
