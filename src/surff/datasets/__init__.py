@@ -1,0 +1,54 @@
+"""Data sets: the paper's four, a few larger ones, and two that need no file.
+
+- `load` gives the arrays of one part of a data set,
+- `fetch` makes sure that its files are on disk,
+- `status` tells where they are,
+- `available` lists the names; ``DATASETS`` describes each.
+
+Files are looked for in ``$SURFF_DATA``, then in the user cache (``$SURFF_CACHE``), and
+else downloaded from their original source. Reading them needs the extra ``surff[cli]``.
+"""
+
+from surff.datasets.loaders import Dataset, load
+from surff.datasets.registry import DATASETS, EEG_OUTLIER_ROWS, DatasetDescription
+from surff.datasets.store import (
+    DatasetCorruptError,
+    DatasetNotFoundError,
+    DatasetStatus,
+    FileStatus,
+    cache_directory,
+    fetch,
+    status,
+)
+
+__all__ = [
+    "DATASETS",
+    "EEG_OUTLIER_ROWS",
+    "Dataset",
+    "DatasetCorruptError",
+    "DatasetDescription",
+    "DatasetNotFoundError",
+    "DatasetStatus",
+    "FileStatus",
+    "available",
+    "cache_directory",
+    "fetch",
+    "load",
+    "status",
+]
+
+
+def available():
+    """Names that `load` takes, the paper's four sets first.
+
+    Returns
+    -------
+    names : list of str
+
+    Examples
+    --------
+    >>> from surff.datasets import available
+    >>> available()[:4]
+    ['eeg', 'magic04', 'cod-rna', 'covtype']
+    """
+    return list(DATASETS)
