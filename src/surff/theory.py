@@ -1,0 +1,197 @@
+r"""The paper's theory as functions: leverage, degrees of freedom, numbers of features.
+
+Notation: n rows, kernel matrix ``K``, targets ``Y``, regularisation ``alpha``
+:math:`= n \lambda`, frequencies w with :math:`z_w = (e^{-\mathrm i w^\top x_j})_j`.
+Leverage functions are given relative to the spectral measure, that is divided by p(w).
+
+What the two theorems promise is in the number of features, not in the accuracy at a
+given number: their bounds hold from ``s`` features on, and :math:`D \ge 1 / \lambda`
+makes that number larger than n for every useful regularisation.
+"""
+
+import math
+
+import numpy as np
+from scipy import linalg
+
+__all__ = [
+    "leverage_function",
+    "pool_surrogate_dof",
+    "surrogate_dof",
+    "surrogate_leverage_function",
+    "theorem_1_features",
+    "theorem_2_features",
+]
+
+
+def complex_features(X, frequencies):
+    """Columns :math:`z_w = \\exp(-\\mathrm i X w)`, shape (n_samples, n_frequencies)."""
+    return np.exp(-1j * (X @ frequencies.T))
+
+
+def leverage_function(X, frequencies, K, alpha):
+    r"""Exact ridge leverage :math:`l(w) / p(w) = z_w^* (K + \alpha I)^{-1} z_w`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Rows.
+    frequencies : ndarray of shape (n_frequencies, n_features)
+        Points w at which to evaluate.
+    K : ndarray of shape (n_samples, n_samples)
+        Kernel matrix of the rows.
+    alpha : float
+        Regularisation, > 0; the paper's :math:`n \lambda`.
+
+    Returns
+    -------
+    values : ndarray of shape (n_frequencies,)
+        At most ``n / alpha``; their mean over :math:`w \sim p` is the effective degrees
+        of freedom.
+
+    Notes
+    -----
+    ``O(n^3 + n^2 s)`` time: a reference for small data.
+
+    References
+    ----------
+    .. [1] H. Avron et al., "Random Fourier Features for Kernel Ridge Regression",
+       ICML 2017, Definition 4.
+    """
+    Z = complex_features(X, frequencies)
+    factor = linalg.cho_factor(K + alpha * np.eye(len(K)))
+    return np.einsum("ij,ij->j", Z.conj(), linalg.cho_solve(factor, Z)).real
+
+
+def surrogate_leverage_function(X, frequencies, Y, alpha):
+    r"""Surrogate leverage :math:`L(w) / p(w)`, an upper bound of the leverage.
+
+    .. math:: z_w^* \frac{Y Y^\top + n I}{n \alpha} z_w
+              = \frac{\|z_w^* Y\|^2 + n^2}{n \alpha}
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Rows.
+    frequencies : ndarray of shape (n_frequencies, n_features)
+        Points w at which to evaluate.
+    Y : ndarray of shape (n_samples, n_targets)
+        Targets.
+    alpha : float
+        Regularisation, > 0; the paper's :math:`n \lambda`.
+
+    Returns
+    -------
+    values : ndarray of shape (n_frequencies,)
+        At least ``n / alpha``, hence never below `leverage_function`.
+
+    References
+    ----------
+    .. [1] F. Liu, X. Huang, Y. Chen, J. Yang, J. A. K. Suykens, "Random Fourier
+       Features via Fast Surrogate Leverage Weighted Sampling", AAAI 2020.
+    """
+    n = len(X)
+    projections = complex_features(X, frequencies).conj().T @ Y
+    return (np.sum(np.abs(projections) ** 2, axis=1) + n**2) / (n * alpha)
+
+
+def surrogate_dof(K, Y, alpha):
+    r"""Integral :math:`D = \mathrm{tr}[(Y Y^\top + n I) K] / (n \alpha)` of `L`.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_samples, n_samples)
+        Kernel matrix.
+    Y : ndarray of shape (n_samples, n_targets)
+        Targets.
+    alpha : float
+        Regularisation, > 0; the paper's :math:`n \lambda`.
+
+    Returns
+    -------
+    float
+        At least ``n / alpha`` for a kernel with k(x, x) = 1.
+    """
+    n = len(K)
+    return float((np.einsum("ik,ij,jk->", Y, K, Y) + n * np.trace(K)) / (n * alpha))
+
+
+def pool_surrogate_dof(moments, weight_sum, alpha):
+    r"""`surrogate_dof` of the kernel that a pool of features spans, in O(m).
+
+    Parameters
+    ----------
+    moments : ndarray of shape (m, n_targets)
+        :math:`Z^\top Y` of features with :math:`|\varphi(x)| = 1`.
+    weight_sum : float
+        Number of rows n.
+    alpha : float
+        Regularisation, > 0; the paper's :math:`n \lambda`.
+
+    Returns
+    -------
+    float
+        :math:`(\|Z^\top Y\|_F^2 + n \|Z\|_F^2) / (n \alpha)` with
+        :math:`\|Z\|_F^2 = n`.
+    """
+    return float((np.sum(moments**2) + weight_sum**2) / (weight_sum * alpha))
+
+
+def theorem_1_features(surrogate_dof, effective_dof, delta):
+    r"""Features that Theorem 1 asks for: :math:`s \ge 5 D \log(16 d) / \delta`.
+
+    Parameters
+    ----------
+    surrogate_dof : float
+        D.
+    effective_dof : float
+        d, > 1 / 16.
+    delta : float
+        Failure probability, in (0, 1).
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> theorem_1_features(surrogate_dof=100.0, effective_dof=10.0, delta=0.1)
+    25376
+    """
+    return _ceil(5.0 * surrogate_dof * math.log(16.0 * effective_dof), delta)
+
+
+def theorem_2_features(
+    pool_surrogate_dof, pool_effective_dof, effective_dof, lam, delta, z0=1.0
+):
+    r"""Features that Theorem 2 asks for, where the pool replaces the kernel.
+
+    .. math:: s \ge \max\Bigl(\frac{7 z_0^2 \log(16 d)}{\lambda \delta},\;
+              \frac{5 D^* \log(16 d^*)}{\delta}\Bigr)
+
+    Parameters
+    ----------
+    pool_surrogate_dof, pool_effective_dof : float
+        :math:`D^*` and :math:`d^*`, of the pool's kernel.
+    effective_dof : float
+        d of the exact kernel, > 1 / 16.
+    lam : float
+        :math:`\lambda = \alpha / n`, > 0.
+    delta : float
+        Failure probability, in (0, 1).
+    z0 : float, default=1.0
+        Bound on :math:`|z_w(x)|`; 1 for Fourier features.
+
+    Returns
+    -------
+    int
+    """
+    pool = 7.0 * z0**2 * math.log(16.0 * effective_dof) / lam
+    kept = 5.0 * pool_surrogate_dof * math.log(16.0 * pool_effective_dof)
+    return _ceil(max(pool, kept), delta)
+
+
+def _ceil(features, delta):
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie in (0, 1), got {delta!r}.")
+    return math.ceil(features / delta)
