@@ -1,0 +1,147 @@
+"""Results survive being killed at any byte, and two processes writing at once."""
+
+import json
+import multiprocessing
+import os
+
+import numpy as np
+import pytest
+
+from surff.experiments.store import KEY, ResultStore, StoreCorruptError, row_key
+
+
+def make_row(trial=0, method="rff", **more):
+    return {
+        "protocol": "published",
+        "dataset": "eeg",
+        "weights": "own",
+        "method": method,
+        "multiple": 2,
+        "trial": trial,
+        "seed": 0,
+        "accuracy": 0.1 + 0.2,
+        **more,
+    }
+
+
+def test_rows_come_back_the_same(tmp_path):
+    path = tmp_path / "new" / "results.jsonl"
+    store = ResultStore(path)
+    assert store.rows == []
+    store.append([make_row(0), make_row(1, at_grid_end=["alpha"])])
+    store.append([make_row(2)])
+    again = ResultStore(path)
+    assert again.rows == store.rows
+    assert len(again) == 3
+    assert again.rows[0]["accuracy"] == 0.1 + 0.2  # to the last bit
+    assert row_key(make_row(1)) in again
+    assert row_key(make_row(3)) not in again
+    assert path.read_text().count("\n") == 3
+
+
+def test_numpy_scalars_become_numbers(tmp_path):
+    path = tmp_path / "results.jsonl"
+    row = make_row(np.int64(4), accuracy=np.float64(0.5), counts=np.arange(2))
+    store = ResultStore(path)
+    store.append([row])
+    assert store.rows == [make_row(4, accuracy=0.5, counts=[0, 1])]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (make_row(accuracy=float("nan")), "not JSON compliant"),
+        (make_row(accuracy=object()), "cannot hold a object"),
+        ({"protocol": "published"}, "'dataset' is missing"),
+        (["protocol"], "must be a dict, got list"),
+    ],
+)
+def test_bad_rows_are_refused_and_nothing_is_written(tmp_path, row, message):
+    path = tmp_path / "results.jsonl"
+    with pytest.raises(ValueError, match=message):
+        ResultStore(path).append([make_row(), row])
+    assert not path.exists()
+
+
+def test_any_cut_of_the_file_is_mended(tmp_path, caplog):
+    path = tmp_path / "results.jsonl"
+    store = ResultStore(path)
+    store.append([make_row(trial) for trial in range(3)])
+    content = path.read_bytes()
+    ends = [i + 1 for i, byte in enumerate(content) if byte == ord("\n")]
+    for size in range(len(content) + 1):
+        path.write_bytes(content[:size])
+        caplog.clear()
+        n_whole = sum(end <= size for end in ends)
+        mended = ResultStore(path)
+        assert mended.rows == store.rows[:n_whole]
+        assert path.read_bytes() == content[: ends[n_whole - 1] if n_whole else 0]
+        cut = size not in (0, *ends)
+        assert bool(caplog.messages) == cut
+        if cut:
+            assert f"line {n_whole + 1} was cut short" in caplog.text
+        mended.append(store.rows[n_whole:])
+        assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"protocol": "publi', "line 2 is not a row"),
+        ("", "line 2 is not a row"),
+        ("[1, 2]", "must be a dict, got list"),
+        ('{"protocol": "published"}', "'dataset' is missing"),
+    ],
+)
+def test_other_damage_names_file_and_line(tmp_path, line, message):
+    path = tmp_path / "results.jsonl"
+    good = json.dumps(make_row())
+    path.write_text(f"{good}\n{line}\n{good}\n")
+    with pytest.raises(StoreCorruptError, match=message) as error:
+        ResultStore(path)
+    assert str(path) in str(error.value)
+    assert path.read_text() == f"{good}\n{line}\n{good}\n"
+
+
+def test_the_first_of_two_rows_with_one_key_counts(tmp_path):
+    path = tmp_path / "results.jsonl"
+    store = ResultStore(path)
+    store.append([make_row(accuracy=0.5)])
+    store.append([make_row(accuracy=0.75)])
+    assert store.rows == ResultStore(path).rows == [make_row(accuracy=0.5)]
+
+
+def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
+    path = tmp_path / "results.jsonl"
+    store = ResultStore(path)
+    store.append([make_row(0)])
+    content = path.read_bytes()
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:10]))
+    with pytest.raises(OSError, match="took only part of a row"):
+        store.append([make_row(1)])
+    assert path.read_bytes() == content
+    assert len(store) == 1
+
+
+def append_rows(path, method):
+    store = ResultStore(path)
+    for trial in range(50):
+        store.append([make_row(trial, method, padding="x" * 5000)])
+
+
+def test_two_processes_do_not_mix_their_lines(tmp_path):
+    path = tmp_path / "results.jsonl"
+    context = multiprocessing.get_context("spawn")
+    methods = ("rff", "qmc")
+    processes = [
+        context.Process(target=append_rows, args=(path, method)) for method in methods
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    keys = {row_key(row) for row in ResultStore(path).rows}
+    assert len(keys) == 100
+    assert {key[KEY.index("method")] for key in keys} == set(methods)
