@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import (
     _check_sample_weight,
+    check_array,
     check_consistent_length,
     check_is_fitted,
     validate_data,
@@ -176,7 +177,11 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         rng = as_generator(self.random_state)
         n_features = X.shape[1]
         n_frequencies = self.n_components // 2
-        self.gamma_ = _scale_gamma(X) if self.gamma == "scale" else float(self.gamma)
+        self.gamma_ = (
+            _scale_gamma(X, sample_weight)
+            if self.gamma == "scale"
+            else float(self.gamma)
+        )
         scale = measure.scale(self.gamma_)
 
         def candidates(n):
@@ -190,8 +195,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             selector = one_of("select", self.select, SELECTORS, "select")
             if Y is None and getattr(selector, "needs_target", True):
                 raise ValueError(
-                    f"select={self.select!r} scores frequencies with the target: "
-                    "y must be given to fit, got None."
+                    f"select={self.select!r} scores frequencies with the target: fit "
+                    "requires y to be passed, but the target y is None."
                 )
             self.frequencies_, self.importance_weights_ = clone(selector).select(
                 candidates, X, Y, n_frequencies, rng, sample_weight
@@ -236,18 +241,28 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return tags
 
 
-def _scale_gamma(X):
+def _scale_gamma(X, sample_weight=None):
     """``1 / (n_features * variance)``, 1 for constant data, as in SVC."""
+
+    def mean(A):
+        row_means = np.asarray(A.mean(axis=1, dtype=np.float64)).ravel()
+        return np.average(row_means, weights=sample_weight)
+
+    # What rounding alone may leave of the variance of constant data.
+    rounding = 8 * np.finfo(np.float64).eps
     if sparse.issparse(X):
-        variance = X.multiply(X).mean() - X.mean() ** 2
+        square = mean(X.multiply(X))
+        variance, floor = square - mean(X) ** 2, rounding * square
     else:
-        variance = X.var(dtype=np.float64)
-    return float(1.0 / (X.shape[1] * variance)) if variance > 0 else 1.0
+        variance = mean(np.square(X - mean(X)))
+        floor = (rounding * mean(X)) ** 2
+    return float(1.0 / (X.shape[1] * variance)) if variance > floor else 1.0
 
 
 def _numeric_targets(y, X):
     """Targets as numbers, shape (n_samples, n_targets): labels coded one-vs-rest."""
     check_consistent_length(X, y)
+    y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
     if type_of_target(y, input_name="y") in ("binary", "multiclass"):
         labels, codes = np.unique(y, return_inverse=True)
         return one_vs_rest(codes, len(labels))

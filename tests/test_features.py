@@ -1,0 +1,416 @@
+import math
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import Ridge
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from surff import FourierFeatures, RidgeLeverage, SurrogateLeverage
+from surff.draws import DRAWS, Halton, MonteCarlo
+from surff.features import one_vs_rest
+from surff.selection import SELECTORS
+from surff.spectral import KERNELS, Gaussian, SpectralMeasure
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+Y = RNG.normal(size=40)
+X.flags.writeable = Y.flags.writeable = False
+
+
+class EvenFeatures(FourierFeatures):
+    """scikit-learn's checks set ``n_components = 1``; a pair has two columns."""
+
+    def __setattr__(self, name, value):
+        odd = name == "n_components" and isinstance(value, int) and value == 1
+        super().__setattr__(name, 2 if odd else value)
+
+
+@parametrize_with_checks(
+    [EvenFeatures(8), EvenFeatures(8, select="surrogate"), EvenFeatures(8, draw="halton"),
+     EvenFeatures(8, select="leverage")]
+)  # fmt: skip
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def features(**parameters):
+    return FourierFeatures(
+        **{"n_components": 16, "gamma": 0.3, "random_state": 0, **parameters}
+    )
+
+
+def explicit(X, fitted):
+    """The map of the class's docstring, from its fitted attributes."""
+    P = X @ fitted.frequencies_.T
+    a = np.sqrt(fitted.importance_weights_)
+    s = len(fitted.frequencies_)
+    return np.hstack([a * np.cos(P), a * np.sin(P)]) / math.sqrt(s)
+
+
+@pytest.mark.parametrize("draw", sorted(DRAWS))
+@pytest.mark.parametrize("select", [None, *sorted(SELECTORS)])
+def test_transform_is_the_documented_map(draw, select):
+    fitted = features(draw=draw, select=select).fit(X, Y)
+    Z = fitted.transform(X)
+    assert Z.shape == (40, 16)
+    assert fitted.frequencies_.shape == (8, 3)
+    assert fitted.importance_weights_.shape == (8,)
+    assert fitted.n_features_in_ == 3
+    assert_allclose(Z, explicit(X, fitted), atol=1e-14)
+    assert (select is None) == bool(np.all(fitted.importance_weights_ == 1.0))
+
+
+def test_estimates_the_kernel_as_often_as_it_must():
+    # s terms in [-1, 1]: Hoeffding and a union over all entries, for gammas whose
+    # kernels differ by more than the radius. Correct code fails with p < 1e-9.
+    s = 20000
+    for gamma in (0.1, 0.7):
+        Z = features(n_components=2 * s, gamma=gamma).fit_transform(X)
+        error = abs(Z @ Z.T - rbf_kernel(X, gamma=gamma))
+        radius = math.sqrt(2 * math.log(2 * 2 * error.size / 1e-9) / s)
+        assert error.max() < radius
+        # The same bound tells a wrong bandwidth: 1/(2 sigma^2) read as 1/sigma^2.
+        assert abs(Z @ Z.T - rbf_kernel(X, gamma=2 * gamma)).max() > radius
+
+
+def test_agrees_with_rbf_sampler_within_the_error_of_both():
+    m = 40000
+    ours = features(n_components=m).fit_transform(X)
+    theirs = RBFSampler(gamma=0.3, n_components=m, random_state=1).fit_transform(X)
+    # RBFSampler's products lie in [-2, 2], ours (m / 2 of them) in [-1, 1].
+    log = math.log(2 * 2 * len(X) ** 2 / 1e-9)
+    radius = math.sqrt(2 * log / (m / 2)) + math.sqrt(8 * log / m)
+    assert abs(ours @ ours.T - theirs @ theirs.T).max() < radius
+
+
+def test_rows_have_norm_one():
+    assert_allclose(np.linalg.norm(features().fit_transform(X), axis=1), 1, rtol=1e-15)
+
+
+def test_gamma_scale_is_that_of_svc():
+    assert features(gamma="scale").fit(X).gamma_ == pytest.approx(
+        SVC(gamma="scale").fit(X, Y > 0)._gamma, rel=1e-14
+    )
+    assert features(gamma=0.3).fit(X).gamma_ == 0.3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gamma_scale_survives_a_large_mean(dtype):
+    # E x^2 - (E x)^2 would have lost every digit.
+    shifted = (1e4 + np.arange(12.0).reshape(6, 2)).astype(dtype)
+    expected = 1 / (2 * np.var(np.arange(12.0)))
+    assert features(gamma="scale").fit(shifted).gamma_ == pytest.approx(expected, 1e-6)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e9 / 3])
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+def test_gamma_scale_of_constant_data_is_one(value, form):
+    constant = form(np.full((7, 3), value))
+    assert features(gamma="scale").fit(constant).gamma_ == 1.0
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+def test_gamma_scale_takes_a_weight_for_a_repetition(form):
+    weight = RNG.integers(0, 4, size=len(X))
+    weighted = features(gamma="scale").fit(form(X), sample_weight=weight)
+    repeated = features(gamma="scale").fit(np.repeat(X, weight, axis=0))
+    assert weighted.gamma_ == pytest.approx(repeated.gamma_, rel=1e-12)
+
+
+def test_same_seed_same_frequencies_whatever_the_dtype():
+    first, second = features().fit(X), features().fit(X.astype(np.float32))
+    assert first.frequencies_.dtype == np.float64
+    assert second.frequencies_.dtype == np.float32
+    assert_array_equal(first.frequencies_.astype(np.float32), second.frequencies_)
+    assert second.transform(X.astype(np.float32)).dtype == np.float32
+    assert not np.array_equal(
+        first.frequencies_, features(random_state=1).fit(X).frequencies_
+    )
+
+
+def test_gamma_only_scales_the_frequencies():
+    narrow, wide = features(gamma=2.8).fit(X), features(gamma=0.7).fit(X)
+    assert_allclose(narrow.frequencies_, 2 * wide.frequencies_, rtol=1e-15)
+
+
+@pytest.mark.parametrize("draw", sorted(DRAWS))
+def test_more_components_extend_the_frequencies(draw):
+    short = features(draw=draw).fit(X).frequencies_
+    assert_array_equal(
+        features(draw=draw, n_components=64).fit(X).frequencies_[:8], short
+    )
+
+
+def test_random_state_takes_all_kinds():
+    generator = np.random.default_rng(0)
+    first = features(random_state=generator).fit(X).frequencies_
+    assert_array_equal(first, features(random_state=0).fit(X).frequencies_)
+    # A generator advances, so that two fits are independent.
+    second = features(random_state=generator).fit(X).frequencies_
+    assert not np.array_equal(first, second)
+
+    state = np.random.RandomState(0)
+    first = features(random_state=state).fit(X).frequencies_
+    assert not np.array_equal(first, features(random_state=state).fit(X).frequencies_)
+    again = features(random_state=np.random.RandomState(0)).fit(X).frequencies_
+    assert_array_equal(first, again)
+
+    first, second = (features(random_state=None).fit(X) for _ in range(2))
+    assert not np.array_equal(first.frequencies_, second.frequencies_)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [sparse.csr_matrix, sparse.csc_matrix, sparse.coo_matrix, sparse.csr_array,
+     sparse.csc_array, sparse.coo_array],
+)  # fmt: skip
+@pytest.mark.parametrize("select", [None, *sorted(SELECTORS)])
+def test_sparse_equals_dense(form, select):
+    holes = np.where(abs(X) > 0.7, X, 0.0)
+    dense = features(gamma="scale", select=select).fit(holes, Y)
+    thin = features(gamma="scale", select=select).fit(form(holes), Y)
+    assert_allclose(thin.frequencies_, dense.frequencies_, rtol=1e-12)
+    assert_allclose(thin.transform(form(holes)), dense.transform(holes), atol=1e-12)
+
+
+def test_pandas_names_are_kept_and_checked():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    fitted = features().fit(frame)
+    assert list(fitted.feature_names_in_) == ["a", "b", "c"]
+    assert_array_equal(fitted.transform(frame), features().fit(X).transform(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        fitted.transform(frame[["b", "a", "c"]])
+    assert fitted.get_feature_names_out()[0] == "fourierfeatures0"
+    assert len(fitted.get_feature_names_out()) == 16
+    out = features().set_output(transform="pandas").fit(frame).transform(frame)
+    assert out.shape == (40, 16)
+
+
+class Laplace(SpectralMeasure):
+    """exp(-sqrt(gamma) |r|_1), to show that users can bring a kernel."""
+
+    def kernel(self, X, Y=None, gamma=1.0):
+        return laplacian_kernel(X, Y, gamma=math.sqrt(gamma))
+
+    def sample(self, rng, n_frequencies, n_features):
+        return rng.standard_cauchy((n_frequencies, n_features))
+
+    def quantile(self, U):
+        return np.tan(np.pi * (U - 0.5))
+
+    def scale(self, gamma):
+        return math.sqrt(gamma)
+
+
+@pytest.mark.parametrize("draw", [MonteCarlo(), Halton()])
+def test_users_bring_kernels(draw):
+    s = 20000
+    Z = features(n_components=2 * s, kernel=Laplace(), draw=draw).fit_transform(X)
+    error = abs(Z @ Z.T - Laplace().kernel(X, gamma=0.3)).max()
+    # Hoeffding with a union over entries; quasi-random points do better still.
+    assert error < math.sqrt(2 * math.log(2 * len(X) ** 2 / 1e-9) / s)
+
+
+class TakeFirst(BaseEstimator):
+    """A selector of one's own: no scores, no need of y."""
+
+    needs_target = False
+
+    def __init__(self, n_candidates=10):
+        self.n_candidates = n_candidates
+
+    def select(self, draw, X, Y, n_frequencies, rng, sample_weight=None):
+        pool = draw(self.n_candidates)
+        return pool[:n_frequencies], np.full(n_frequencies, 0.25)
+
+
+def test_users_bring_selectors():
+    fitted = features(select=TakeFirst()).fit(X)
+    assert_array_equal(fitted.frequencies_, features().fit(X).frequencies_)
+    assert_allclose(np.linalg.norm(fitted.transform(X), axis=1), 0.5, rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", sorted(SELECTORS))
+def test_a_name_and_an_object_of_defaults_select_alike(name):
+    by_name = features(select=name).fit(X, Y)
+    by_object = features(select=SELECTORS[name]()).fit(X, Y)
+    assert_array_equal(by_name.frequencies_, by_object.frequencies_)
+
+
+def test_select_equals_calling_the_selector():
+    selector = SurrogateLeverage(n_candidates=3.0)
+    fitted = features(select=selector).fit(X, Y)
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        return math.sqrt(0.3) * Gaussian().sample(rng, n, 3)
+
+    direct = selector.select(draw, X, Y[:, None], 8, rng)
+    assert_allclose(fitted.frequencies_, direct.frequencies, rtol=1e-15)
+    assert_array_equal(fitted.importance_weights_, direct.importance_weights)
+
+
+def test_the_callers_selector_is_not_touched():
+    selector = SurrogateLeverage(n_candidates=3.0)
+    before = dict(vars(selector))
+    features(select=selector).fit(X, Y)
+    assert vars(selector) == before
+
+
+def test_labels_are_coded_and_numbers_are_not():
+    labels = np.array(["a", "b"])[(Y > 0).astype(int)]
+    coded = features(select="surrogate").fit(X, labels)
+    signs = features(select="surrogate").fit(X, np.where(Y > 0, 1, -1))
+    assert_array_equal(coded.frequencies_, signs.frequencies_)
+
+    three = np.digitize(Y, [-0.5, 0.5])
+    coded = features(select="surrogate").fit(X, three)
+    selector = SurrogateLeverage()
+    rng = np.random.default_rng(0)
+    direct = selector.select(
+        lambda n: math.sqrt(0.3) * Gaussian().sample(rng, n, 3),
+        X, one_vs_rest(three, 3), 8, rng,
+    )  # fmt: skip
+    assert_allclose(coded.frequencies_, direct.frequencies, rtol=1e-15)
+
+    # Numbers are taken uncentred: adding a constant changes the scores.
+    plain = features(select="surrogate").fit(X, Y)
+    moved = features(select="surrogate").fit(X, Y + 0.7)
+    assert not np.array_equal(plain.frequencies_, moved.frequencies_)
+
+
+def test_several_outputs_select_by_their_sum():
+    both = np.column_stack([Y, np.roll(Y, 1)])
+    fitted = features(select="surrogate").fit(X, both)
+    again = features(select="surrogate").fit(X, both[:, ::-1])
+    assert_array_equal(fitted.frequencies_, again.frequencies_)
+    single = features(select="surrogate").fit(X, Y)
+    assert not np.array_equal(fitted.frequencies_, single.frequencies_)
+
+
+def test_one_vs_rest_codes():
+    assert_array_equal(one_vs_rest([0, 1, 1], 2), [[-1], [1], [1]])
+    assert_array_equal(
+        one_vs_rest([0, 2, 1], 3), [[1, -1, -1], [-1, -1, 1], [-1, 1, -1]]
+    )
+    assert one_vs_rest([0, 1], 2).dtype == one_vs_rest([0, 1, 2], 3).dtype == float
+
+
+def test_parameters_nest_and_clone():
+    fitted = features(select=SurrogateLeverage(), kernel=Gaussian(), draw=Halton())
+    fitted.set_params(select__n_candidates=7.0, draw__leap=12, n_components=4)
+    copy = clone(fitted)
+    assert copy.select.n_candidates == 7.0
+    assert copy.draw.leap == 12
+    assert copy.get_params()["n_components"] == 4
+    assert copy.select is not fitted.select
+
+
+def test_pool_size_in_a_grid_search():
+    model = make_pipeline(features(select=SurrogateLeverage()), Ridge(0.7))
+    search = GridSearchCV(
+        model, {"fourierfeatures__select__n_candidates": [1.0, 4.0]}, cv=3
+    ).fit(X, Y)
+    assert set(search.cv_results_["param_fourierfeatures__select__n_candidates"]) == {
+        1.0,
+        4.0,
+    }
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 7}, r"n_components must be even .*, got 7"),
+        ({"n_components": 0}, r"'n_components' parameter .* \[2, inf\).*Got 0"),
+        ({"n_components": 8.0}, "'n_components' parameter .* Got 8.0"),
+        ({"gamma": 0.0}, "'gamma' parameter .* Got 0.0"),
+        ({"gamma": -1.0}, "'gamma' parameter .* Got -1.0"),
+        ({"gamma": np.nan}, "'gamma' parameter .* Got nan"),
+        ({"gamma": np.inf}, "'gamma' parameter .* Got inf"),
+        ({"gamma": "auto"}, "'gamma' parameter .*'scale'.*Got 'auto'"),
+        ({"kernel": "poly"}, "'kernel' parameter .*'rbf'.*Got 'poly'"),
+        ({"draw": "sobol"}, "'draw' parameter .*'halton'.*Got 'sobol'"),
+        ({"select": "best"}, "'select' parameter .*'surrogate'.*Got 'best'"),
+        ({"select": SurrogateLeverage(n_candidates=7)},
+         "n_candidates must give at least the 8 frequencies to keep, got 7"),
+        ({"select": SurrogateLeverage(n_candidates=0.5)},
+         r"n_candidates must give at least the 8 .* got 0.5 = 4"),
+        ({"select": SurrogateLeverage(n_candidates=0.0)},
+         "n_candidates must be a positive finite number, got 0.0"),
+        ({"select": SurrogateLeverage(n_candidates=True)},
+         "n_candidates must be a positive finite number, got True"),
+        ({"select": SurrogateLeverage(resample="twice")},
+         "resample must be one of .*multinomial.*got 'twice'"),
+        ({"select": RidgeLeverage(alpha=0.0)}, "alpha must be .* got 0.0"),
+        ({"select": RidgeLeverage(alpha=-1)}, "alpha must be .* got -1"),
+        ({"draw": Halton(skip=0)}, "skip must be at least 1, got 0"),
+        ({"draw": Halton(leap=-1)}, "leap must be at least 0, got -1"),
+        ({"random_state": "seed"}, "'random_state' parameter"),
+    ],
+)  # fmt: skip
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        features(**parameters).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["kernel", "draw", "select"])
+def test_classes_are_refused_where_objects_are_meant(name):
+    table = {"kernel": KERNELS, "draw": DRAWS, "select": SELECTORS}[name]
+    with pytest.raises(TypeError, match=f"{name} must be one of"):
+        features(**{name: next(iter(table.values()))}).fit(X, Y)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_bad_data_are_named(bad):
+    broken = X.copy()
+    broken[3, 1] = bad
+    with pytest.raises(ValueError, match="Input X contains"):
+        features().fit(broken)
+    with pytest.raises(ValueError, match="Input X contains"):
+        features().fit(X).transform(broken)
+    target = Y.copy()
+    target[3] = bad
+    with pytest.raises(ValueError, match="Input y contains"):
+        features(select="surrogate").fit(X, target)
+
+
+def test_wrong_shapes_and_missing_targets_are_named():
+    with pytest.raises(ValueError, match="X has 2 features, but .* 3 features"):
+        features().fit(X).transform(X[:, :2])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        features(select="surrogate").fit(X, Y[:-1])
+    with pytest.raises(ValueError, match="select='surrogate'.*y.* is None"):
+        features(select="surrogate").fit(X)
+    with pytest.raises(ValueError, match=r"sample_weight.shape == \(3,\)"):
+        features().fit(X, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="Negative values in data"):
+        features().fit(X, sample_weight=np.full(len(X), -1.0))
+
+
+@pytest.mark.parametrize("target", [np.zeros(40), np.zeros((40, 2))])
+def test_a_target_of_zeros_cannot_rank(target):
+    # As a column of numbers: labels are coded -1, 1 and never zero.
+    target = target + 0.0
+    selector = SurrogateLeverage()
+    with pytest.raises(ValueError, match="cannot rank the candidates.*y is zero"):
+        selector.select(
+            lambda n: RNG.normal(size=(n, 3)), X, target.reshape(40, -1), 8, RNG
+        )
+
+
+def test_says_nothing_on_ordinary_data():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        features(select="surrogate").fit_transform(X, Y)
+    assert not caught
