@@ -1,0 +1,173 @@
+"""The commands: parse, call, print. All else is in `surff.experiments` and below.
+
+Imports of anything heavy are inside the commands, so that ``--help`` is quick. Options
+that take several values take them after one name, ``--multiples 1 2 4``, or after
+several, ``--multiples 1 --multiples 2``.
+"""
+
+import contextlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.core import TyperCommand
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="surff",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class SeveralValues(TyperCommand):
+    """A command whose repeatable options take several values after one name."""
+
+    def parse_args(self, ctx, args):
+        """Turn ``--multiples 1 2`` into ``--multiples 1 --multiples 2``, then parse."""
+        repeatable = {
+            name
+            for parameter in self.params
+            if getattr(parameter, "multiple", False)
+            for name in parameter.opts
+        }
+        return super().parse_args(ctx, repeat_options(args, repeatable))
+
+
+def repeat_options(args, repeatable):
+    """Repeat the name of an option before each of its values.
+
+    Parameters
+    ----------
+    args : list of str
+        The command line.
+    repeatable : set of str
+        Options that take several values.
+
+    Returns
+    -------
+    args : list of str
+
+    Examples
+    --------
+    >>> repeat_options(["-n", "1", "2", "--out", "x"], {"-n"})
+    ['-n', '1', '-n', '2', '--out', 'x']
+    """
+    repeated, name, n_values = [], None, 0
+    for arg in args:
+        if arg.startswith("-"):
+            name, n_values = (arg if arg in repeatable else None), 0
+        elif name is not None:
+            n_values += 1
+            if n_values > 1:
+                repeated.append(name)
+        repeated.append(arg)
+    return repeated
+
+
+@contextlib.contextmanager
+def plain_errors(*more):
+    """Turn what a user can mend into one line and exit code 2.
+
+    Parameters
+    ----------
+    *more : type
+        Exceptions besides those of files, data sets and missing extras.
+    """
+    from surff.datasets import DatasetCorruptError
+    from surff.experiments.store import StoreCorruptError
+
+    expected = (DatasetCorruptError, StoreCorruptError, ImportError, OSError, *more)
+    try:
+        yield
+    except expected as error:
+        typer.echo(f"surff: {error}", err=True)
+        raise typer.Exit(2) from error
+
+
+Datasets = Annotated[
+    list[str],
+    typer.Option(help="Data sets; `surff datasets list` tells which there are."),
+]
+Multiples = Annotated[
+    list[int],
+    typer.Option(help="Numbers of frequencies s, in multiples of the columns d."),
+]
+Out = Annotated[Path, typer.Option(help="Directory for results, tables and pictures.")]
+Protocol = Annotated[
+    str,
+    typer.Option(
+        help="published (what makes the printed table), literal (Algorithm 1 as "
+        "printed) or fair (gamma and alpha chosen for every method)."
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Of everything random.")]
+Trials = Annotated[int, typer.Option(help="Repetitions.")]
+Weights = Annotated[
+    str,
+    typer.Option(help="Reading of the weights of `published`: own or sorted."),
+]
+
+
+@app.command(cls=SeveralValues)
+def table2(
+    datasets: Datasets = ["eeg", "magic04", "cod-rna", "covtype"],  # noqa: B006
+    multiples: Multiples = [1, 2, 4, 8, 16, 32, 64, 128],  # noqa: B006
+    trials: Trials = 10,
+    protocol: Protocol = "published",
+    weights: Weights = "own",
+    ablation: Annotated[
+        bool, typer.Option("--ablation", help="Take RFF's part of the gain apart.")
+    ] = False,
+    large: Annotated[
+        bool, typer.Option("--large", help="Run covtype above 16 d too.")
+    ] = False,
+    seed: Seed = 0,
+    out: Out = Path("results"),
+):
+    """Accuracy and generation time of the four methods, beside the paper's."""
+    from surff.experiments.table2 import Table2
+
+    with plain_errors(ValueError):
+        config = Table2(
+            datasets=tuple(datasets),
+            multiples=tuple(multiples),
+            trials=trials,
+            protocol=protocol,
+            weights=weights,
+            ablation=ablation,
+            large=large,
+            seed=seed,
+        )
+    with plain_errors():
+        finished = _run_table2(config, out)
+    if not finished:
+        raise typer.Exit(130)
+
+
+def _run_table2(config, out):
+    from surff.experiments.progress import RunProgress
+    from surff.experiments.store import ResultStore
+    from surff.experiments.table2 import run_table2
+
+    store = ResultStore(out / "results.jsonl")
+    finished = True
+    try:
+        with RunProgress() as progress:
+            run_table2(config, store, progress)
+    except KeyboardInterrupt:
+        finished = False
+        typer.echo(
+            f"stopped; what was finished is in {store.path}. The same command goes on "
+            "from there.",
+            err=True,
+        )
+    return finished
+
+
+@app.callback()
+def surff():
+    """Kernel learning with random features: the paper's experiments and data."""
