@@ -9,9 +9,15 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from surff.datasets import load, status
 from surff.datasets.store import resolve_part
+
+# The same examples in every run, and no deadline: compilation and a busy machine are no
+# failure.
+settings.register_profile("surff", deadline=None, derandomize=True)
+settings.load_profile("surff")
 
 _SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
