@@ -61,7 +61,7 @@ def _executor():
 
 
 def map_slices(function, n_rows, minimum=64):
-    """Call ``function(slice)`` on contiguous row slices, one a thread, and wait.
+    """Results of ``function(slice)`` on contiguous row slices, one a thread.
 
     Parameters
     ----------
@@ -74,11 +74,9 @@ def map_slices(function, n_rows, minimum=64):
     """
     n_parts = min(n_threads(), max(1, n_rows // minimum))
     if n_parts == 1:
-        function(slice(0, n_rows))
-        return
+        return [function(slice(0, n_rows))]
     bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]
     slices = [slice(*pair) for pair in itertools.pairwise(bounds)]
     futures = [_executor().submit(function, part) for part in slices[1:]]
-    function(slices[0])
-    for future in futures:
-        future.result()
+    first = function(slices[0])
+    return [first, *(future.result() for future in futures)]

@@ -21,7 +21,13 @@ import math
 import numba
 import numpy as np
 
-__all__ = ["REDUCTION_LIMIT", "cos_sin_float32", "cos_sin_float64"]
+__all__ = [
+    "REDUCTION_LIMIT",
+    "cos_sin_float32",
+    "cos_sin_float64",
+    "moments_float32",
+    "moments_float64",
+]
 
 #: Largest absolute argument that the fast reduction takes; ``k`` then has 16 bits.
 REDUCTION_LIMIT = 1e5
@@ -166,3 +172,57 @@ def cos_sin_float32(P, amplitudes, out):
             a = amplitudes[j]
             c[j] = a * (-cos_value if (quadrant + 1) & 2 else cos_value)
             s[j] = a * (-sin_value if quadrant & 2 else sin_value)
+
+
+@compiled
+def add_moments(Z, Y, moments):
+    """``moments += Y^T Z``: four rows at a time share one visit of the sums."""
+    n_rows, n_columns = Z.shape
+    for t in range(Y.shape[1]):
+        total = moments[t]
+        for i in range(0, n_rows - 3, 4):
+            z0, z1, z2, z3 = Z[i], Z[i + 1], Z[i + 2], Z[i + 3]
+            y0, y1, y2, y3 = Y[i, t], Y[i + 1, t], Y[i + 2, t], Y[i + 3, t]
+            for j in range(n_columns):
+                total[j] += (y0 * z0[j] + y1 * z1[j]) + (y2 * z2[j] + y3 * z3[j])
+        for i in range(n_rows - n_rows % 4, n_rows):
+            z, y = Z[i], Y[i, t]
+            for j in range(n_columns):
+                total[j] += y * z[j]
+
+
+@compiled
+def moments_float64(P, amplitudes, Y, rows, moments):
+    """Add ``Y^T [a cos P, a sin P]`` to ``moments``; no feature leaves the cache.
+
+    Parameters
+    ----------
+    P : ndarray of shape (n, s), float64, C-contiguous
+        Projections in radians.
+    amplitudes : ndarray of shape (s,), float64
+        Factor of each pair.
+    Y : ndarray of shape (n, k), float64, C-contiguous
+        Targets.
+    rows : ndarray of shape (r, 2 s), float64, C-contiguous
+        Work space: the features of ``r`` rows at a time.
+    moments : ndarray of shape (k, 2 s), float64, C-contiguous
+        Sums, updated.
+    """
+    for i in range(0, P.shape[0], len(rows)):
+        stop = min(i + len(rows), P.shape[0])
+        Z = rows[: stop - i]
+        cos_sin_float64(P[i:stop], amplitudes, Z)
+        add_moments(Z, Y[i:stop], moments)
+
+
+@compiled
+def moments_float32(P, amplitudes, Y, rows, moments):
+    """Add ``Y^T [a cos P, a sin P]`` to ``moments``; see `moments_float64`.
+
+    ``rows`` is float32, ``Y`` and ``moments`` are float64, so the sums lose nothing.
+    """
+    for i in range(0, P.shape[0], len(rows)):
+        stop = min(i + len(rows), P.shape[0])
+        Z = rows[: stop - i]
+        cos_sin_float32(P[i:stop], amplitudes, Z)
+        add_moments(Z, Y[i:stop], moments)

@@ -1,7 +1,7 @@
 r"""How well a feature map reproduces its kernel.
 
-Errors compare the exact kernel matrix ``K`` of a sample of rows with ``Z Z^T``. Both are
-``n`` by ``n``: take a sample of rows, as the paper's Figure 1 does with 1,000.
+Errors compare the exact kernel matrix ``K`` of a sample of rows with ``Z Z^T``. Both
+are ``n`` by ``n``: take a sample of rows, as the paper's Figure 1 does with 1,000.
 """
 
 import numpy as np

@@ -21,14 +21,23 @@ from array_api_compat import array_namespace, is_numpy_array
 from scipy import sparse
 
 from surff._threads import map_slices
-from surff._trig import cos_sin_float32, cos_sin_float64
+from surff._trig import (
+    cos_sin_float32,
+    cos_sin_float64,
+    moments_float32,
+    moments_float64,
+)
 from surff.blocks import block_rows, row_blocks
 
-__all__ = ["FourierMap", "fourier_features"]
+__all__ = ["FourierMap", "fourier_features", "fourier_moments"]
 
-_KERNELS = {
+_MAP_KERNELS = {
     np.dtype(np.float32): cos_sin_float32,
     np.dtype(np.float64): cos_sin_float64,
+}
+_MOMENT_KERNELS = {
+    np.dtype(np.float32): moments_float32,
+    np.dtype(np.float64): moments_float64,
 }
 
 
@@ -82,24 +91,75 @@ def fourier_features(X, frequencies, amplitudes=None, *, out=None):
 
     if out is None:
         out = np.empty((X.shape[0], 2 * n_frequencies), dtype=frequencies.dtype)
-    amplitudes = np.full(n_frequencies, scale, out.dtype) * (
-        1 if amplitudes is None else amplitudes
-    )
-    kernel = _KERNELS[out.dtype]
-    weights = frequencies.T
-    size = block_rows(2 * n_frequencies, out.dtype)
-    P = np.empty((min(size, X.shape[0]), n_frequencies), dtype=out.dtype)
-    for block in row_blocks(X.shape[0], size):
+    amplitudes = _scaled(amplitudes, n_frequencies, out.dtype)
+    kernel = _MAP_KERNELS[out.dtype]
+    for block, P in _projections(X, frequencies):
         Z = out[block]
-        if sparse.issparse(X):
-            projections = np.ascontiguousarray(X[block] @ weights)
-        else:
-            projections = np.matmul(X[block], weights, out=P[: Z.shape[0]])
-        map_slices(
-            lambda rows, P=projections, Z=Z: kernel(P[rows], amplitudes, Z[rows]),
-            Z.shape[0],
-        )
+        map_slices(lambda rows, P=P, Z=Z: kernel(P[rows], amplitudes, Z[rows]), len(Z))
     return out
+
+
+def fourier_moments(X, frequencies, Y, amplitudes=None):
+    r"""Moments :math:`Z^\top Y` of the features of all rows, which are never stored.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Rows, float32 or float64.
+    frequencies : ndarray of shape (n_frequencies, n_features)
+        Frequencies, radians per unit of ``X``; same dtype as ``X``.
+    Y : ndarray of shape (n_samples, n_targets)
+        Targets.
+    amplitudes : ndarray of shape (n_frequencies,), optional
+        Factors of the pairs; ones by default.
+
+    Returns
+    -------
+    moments : ndarray of shape (2 * n_frequencies, n_targets), float64
+
+    Notes
+    -----
+    ``O(n_samples * n_frequencies * (n_features + n_targets))`` time; one block of
+    projections and a few rows of features are held.
+    """
+    n_frequencies = frequencies.shape[0]
+    dtype = frequencies.dtype
+    amplitudes = _scaled(amplitudes, n_frequencies, dtype)
+    kernel = _MOMENT_KERNELS[dtype]
+    Y = np.ascontiguousarray(Y, dtype=np.float64)
+
+    def slice_moments(P, Y):
+        moments = np.zeros((Y.shape[1], 2 * n_frequencies))
+        workspace = np.empty((16, 2 * n_frequencies), dtype)
+        kernel(P, amplitudes, Y, workspace, moments)
+        return moments
+
+    total = np.zeros((Y.shape[1], 2 * n_frequencies))
+    for block, P in _projections(X, frequencies):
+        parts = map_slices(
+            lambda rows, P=P, Y=Y[block]: slice_moments(P[rows], Y[rows]), len(P)
+        )
+        total += sum(parts)
+    return total.T
+
+
+def _scaled(amplitudes, n_frequencies, dtype):
+    """Amplitudes with the map's ``1 / sqrt(s)``."""
+    scale = np.full(n_frequencies, 1.0 / math.sqrt(n_frequencies), dtype)
+    return scale if amplitudes is None else scale * amplitudes.astype(dtype)
+
+
+def _projections(X, frequencies):
+    """Yield row blocks and their projections ``X[block] @ frequencies.T``."""
+    size = block_rows(2 * frequencies.shape[0], frequencies.dtype)
+    weights = frequencies.T
+    if sparse.issparse(X):
+        for block in row_blocks(X.shape[0], size):
+            yield block, np.ascontiguousarray(X[block] @ weights)
+        return
+    P = np.empty((min(size, X.shape[0]), frequencies.shape[0]), frequencies.dtype)
+    for block in row_blocks(X.shape[0], size):
+        yield block, np.matmul(X[block], weights, out=P[: block.stop - block.start])
 
 
 class FourierMap:
@@ -121,6 +181,10 @@ class FourierMap:
 
     def __call__(self, X, out=None):
         return fourier_features(X, self.frequencies, self.amplitudes, out=out)
+
+    def moments(self, X, Y):
+        """`fourier_moments` of the map: :math:`Z^\\top Y` without storing Z."""
+        return fourier_moments(X, self.frequencies, Y, self.amplitudes)
 
     def astype(self, dtype):
         """The same map computing in another floating-point type."""

@@ -19,7 +19,6 @@ complex quadratic form.
 import numpy as np
 from scipy.linalg import lapack
 
-from surff.blocks import block_rows, row_blocks
 from surff.solvers import SingularError
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "ridge_leverage_scores",
     "surrogate_column_scores",
     "surrogate_leverage_scores",
-    "target_moments",
 ]
 
 
@@ -138,42 +136,6 @@ def pair_scores(column_scores):
         Cosine columns first.
     """
     return column_scores.reshape(2, -1).sum(axis=0)
-
-
-def target_moments(feature_map, X, Y, sample_weight=None):
-    r"""Moments :math:`Z^\top W Y` in one streaming pass.
-
-    Parameters
-    ----------
-    feature_map : object with ``n_components``, ``dtype`` and ``(X, out=None) -> Z``
-        Maps a block of rows.
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Data.
-    Y : ndarray of shape (n_samples, n_targets)
-        Targets.
-    sample_weight : ndarray of shape (n_samples,), optional
-        Row weights.
-
-    Returns
-    -------
-    moments : ndarray of shape (n_components, n_targets), float64
-
-    Notes
-    -----
-    ``O(n l d)`` time for l candidates, ``O(l)`` memory besides one block of features;
-    the n by l matrix is never held.
-    """
-    m = feature_map.n_components
-    moments = np.zeros((m, Y.shape[1]))
-    size = block_rows(m, feature_map.dtype)
-    buffer = np.empty((min(size, X.shape[0]), m), dtype=feature_map.dtype)
-    for block in row_blocks(X.shape[0], size):
-        Z = feature_map(X[block], out=buffer[: block.stop - block.start])
-        WY = (
-            Y[block] if sample_weight is None else Y[block] * sample_weight[block, None]
-        )
-        moments += Z.T @ WY.astype(Z.dtype, copy=False)
-    return moments
 
 
 def surrogate_column_scores(moments):

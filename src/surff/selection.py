@@ -16,11 +16,7 @@ from sklearn.base import BaseEstimator
 
 from surff._validation import positive
 from surff.fourier import FourierMap
-from surff.leverage import (
-    ridge_leverage_scores,
-    surrogate_leverage_scores,
-    target_moments,
-)
+from surff.leverage import ridge_leverage_scores, surrogate_leverage_scores
 from surff.normal_equations import accumulate
 
 __all__ = [
@@ -276,8 +272,10 @@ class SurrogateLeverage(_Selector):
 
     def scores(self, pool, X, Y, sample_weight=None):
         """Surrogate leverage of each candidate of the pool, shape (n_candidates,)."""
-        weight_sum = X.shape[0] if sample_weight is None else sample_weight.sum()
-        moments = target_moments(FourierMap(pool), X, Y, sample_weight)
+        weight_sum = X.shape[0]
+        if sample_weight is not None:
+            weight_sum, Y = sample_weight.sum(), Y * sample_weight[:, None]
+        moments = FourierMap(pool).moments(X, Y)
         return surrogate_leverage_scores(moments, weight_sum, self.ridge_term)
 
 

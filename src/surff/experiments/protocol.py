@@ -1,0 +1,576 @@
+r"""The three protocols of the comparison: one trial of one data set at one size.
+
+published
+    What reproduces the paper's printed Table 2. Each sample is z-scored over its own
+    features (covtype: columns scaled to [0, 1]), frequencies are standard normal
+    (gamma = 1/2), features are cosines and sines with a random phase,
+    :math:`(Z^\top Z + \lambda I) \beta = Z^\top (y - \bar y)` with :math:`\lambda` not
+    multiplied by n. The weighted methods draw nothing: every real column is kept and
+    multiplied by :math:`1 / \sqrt{q_j}`, with :math:`\sum_j q_j = 1` and no division by
+    the number of columns. Two readings of the weights: "own", each column its own;
+    "sorted", frequencies re-ordered by ascending weight, cosines of the first half and
+    sines of the second.
+literal
+    Algorithm 1 as printed: columns scaled to [0, 1], sigma = 1, a pool of l = s,
+    re-sampled with replacement, weights :math:`1 / \sqrt{l q_i}`, alpha
+    :math:`= n \lambda`, no intercept.
+fair
+    Every method with gamma and alpha chosen on the training half by the same rule, on
+    columns standardised by training statistics (EEG clipped at 10 interquartile ranges
+    around the median first), from grids that grow until the choice is inside.
+
+All methods of a trial share its split and, where they draw independently, its
+frequencies, so comparisons are paired.
+"""
+
+import time
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+from surff.alpha_selection import held_out_decisions, splits_equations
+from surff.blocks import block_rows, row_blocks
+from surff.datasets import load
+from surff.draws import Halton, MonteCarlo
+from surff.features import FourierFeatures
+from surff.fourier import FourierMap
+from surff.leverage import ridge_column_scores, surrogate_column_scores
+from surff.normal_equations import CentredEquations, accumulate
+from surff.ridge import KernelRidgeClassifier
+from surff.selection import RidgeLeverage, SurrogateLeverage
+from surff.solvers import cholesky
+from surff.spectral import Gaussian
+
+__all__ = ["METHODS", "PROBLEMS", "PROTOCOLS", "Problem", "load_problem"]
+
+#: Methods in the order of the table, with their printed names.
+METHODS = {
+    "rff": "RFF",
+    "qmc": "QMC",
+    "leverage": "leverage-RFF",
+    "surrogate": "Ours",
+}
+
+#: Rows of the ablation, ``published`` only.
+ABLATION = {"rff-alpha-2s": "RFF, alpha / (2 s)", "rff-wide": "RFF, wide alpha grid"}
+
+#: The paper's grid of lambda, and the one that is wide enough.
+PAPER_LAMBDAS = np.array([0.05, 0.1, 0.5, 1.0])
+WIDE_LAMBDAS = 10.0 ** np.arange(-9.0, 6.5, 0.5)
+
+#: lambda of the ridge leverage scores.
+LEVERAGE_LAMBDA = 0.05
+
+#: ``fair`` chooses gamma on at most this many training rows and this multiple of d.
+GAMMA_ROWS = 10_000
+GAMMA_MULTIPLE = 32
+
+
+class Problem(NamedTuple):
+    """A binary data set, its targets coded -1 and 1."""
+
+    name: str
+    X: np.ndarray  # (n_samples, n_features), raw values
+    y: np.ndarray  # (n_samples,)
+    test: tuple | None  # (X, y) of a fixed test part; None splits random halves
+    note: str
+
+
+class Part(NamedTuple):
+    """One trial's data."""
+
+    X: np.ndarray
+    y: np.ndarray
+    test_X: np.ndarray
+    test_y: np.ndarray
+
+
+#: Data sets by name: the label that becomes 1.
+PROBLEMS = {
+    "eeg": lambda y: y == 1,
+    "magic04": lambda y: y == "g",
+    "cod-rna": lambda y: y == 1,
+    "covtype": lambda y: y == 1,
+    "breast_cancer": lambda y: y == 1,
+    "digits": lambda y: y % 2 == 1,
+}
+
+
+def load_problem(name):
+    """Load a data set of the comparison.
+
+    Parameters
+    ----------
+    name : str
+        Key of `PROBLEMS`.
+
+    Returns
+    -------
+    Problem
+
+    Raises
+    ------
+    ValueError
+        For an unknown name; the message lists the valid ones.
+    """
+    if name not in PROBLEMS:
+        raise ValueError(f"dataset must be one of {sorted(PROBLEMS)}, got {name!r}.")
+
+    def part(part=None):
+        data = load(name, part)
+        y = np.where(PROBLEMS[name](data.y), 1.0, -1.0)
+        return np.asarray(data.X, dtype=np.float64), y, data.note
+
+    if name == "cod-rna":
+        X, y, _ = part("train")
+        test_X, test_y, note = part("paper-test")
+        return Problem(name, X, y, (test_X, test_y), note)
+    X, y, note = part()
+    return Problem(name, X, y, None, note)
+
+
+def seed_sequence(seed, problem, trial, *more):
+    """Seed of one trial: its parts are independent of each other and of the order."""
+    return [seed, zlib.crc32(problem.name.encode()), trial, *more]
+
+
+def split(problem, trial, seed):
+    """Training and test rows of a trial: random halves, or the fixed test part."""
+    if problem.test is not None:
+        return Part(problem.X, problem.y, *problem.test)
+    rng = np.random.default_rng(seed_sequence(seed, problem, trial))
+    order = rng.permutation(len(problem.y))
+    half = len(order) // 2
+    train, test = order[:half], order[half:]
+    return Part(problem.X[train], problem.y[train], problem.X[test], problem.y[test])
+
+
+def scale_columns(part, low, width):
+    """Subtract ``low`` and divide by ``width`` in both parts; constant columns by 1."""
+    width = np.where(width > 0, width, 1.0)
+    return part._replace(X=(part.X - low) / width, test_X=(part.test_X - low) / width)
+
+
+def unit_interval(part):
+    """Columns scaled to [0, 1] over all rows, as the paper does in advance."""
+    low = np.minimum(part.X.min(axis=0), part.test_X.min(axis=0))
+    high = np.maximum(part.X.max(axis=0), part.test_X.max(axis=0))
+    return scale_columns(part, low, high - low)
+
+
+def standardised(part, clip):
+    """Columns standardised by training statistics, clipped to 10 IQR if asked."""
+    if clip:
+        lower, median, upper = np.percentile(part.X, [25, 50, 75], axis=0)
+        reach = 10.0 * (upper - lower)
+        part = part._replace(
+            X=part.X.clip(median - reach, median + reach),
+            test_X=part.test_X.clip(median - reach, median + reach),
+        )
+    return scale_columns(part, part.X.mean(axis=0), part.X.std(axis=0))
+
+
+def sample_z_scores(X):
+    """Each row less its mean and divided by its standard deviation (divisor d - 1)."""
+    X = X - X.mean(axis=1, keepdims=True)
+    deviation = X.std(axis=1, ddof=1, keepdims=True)
+    return X / np.where(deviation > 0, deviation, 1.0)
+
+
+def timed(function, *args):
+    """Result and seconds."""
+    start = time.perf_counter()
+    result = function(*args)
+    return result, time.perf_counter() - start
+
+
+def map_pass(feature_map, X):
+    """Map all rows block by block, as a fit does, and keep nothing."""
+    size = block_rows(feature_map.n_components, feature_map.dtype)
+    buffer = np.empty((min(size, len(X)), feature_map.n_components))
+    for block in row_blocks(len(X), size):
+        feature_map(X[block], out=buffer[: block.stop - block.start])
+
+
+def warm_up(feature_map, X):
+    """Compile or load the kernels and start the threads before anything is timed."""
+    map_pass(feature_map, X)
+    feature_map.moments(X, np.ones((len(X), 1)))
+
+
+def row(problem, protocol, method, multiple, trial, weights, seed, part, **more):
+    """One stored result."""
+    return {
+        "protocol": protocol,
+        "dataset": problem.name,
+        "method": method,
+        "multiple": multiple,
+        "trial": trial,
+        "weights": weights,
+        "seed": seed,
+        "n_frequencies": multiple * part.X.shape[1],
+        "n_train": len(part.y),
+        "n_test": len(part.test_y),
+        **more,
+    }
+
+
+def ends(**choices):
+    """Names of the choices ``name=(value, grid)`` that lie at an end of their grid."""
+    return [
+        name for name, (value, grid) in choices.items() if value in (grid[0], grid[-1])
+    ]
+
+
+# -- published -------------------------------------------------------------------------
+
+
+class SortedMap:
+    """The "sorted" reading: cosines of some frequencies, sines of others."""
+
+    def __init__(self, cosine_frequencies, sine_frequencies):
+        self.cosines = FourierMap(cosine_frequencies)
+        self.sines = FourierMap(sine_frequencies)
+        self.n_components = self.cosines.n_components
+        self.dtype = self.cosines.dtype
+
+    def __call__(self, X, out=None):
+        s = self.n_components // 2
+        out = np.empty((len(X), 2 * s)) if out is None else out
+        out[:, :s] = self.cosines(X)[:, :s]
+        out[:, s:] = self.sines(X)[:, s:]
+        return out
+
+
+class Candidate(NamedTuple):
+    """A method of the published protocol: features, column weights, grid."""
+
+    feature_map: object
+    column_weights: np.ndarray
+    lambdas: np.ndarray
+    generation_time: float
+
+
+def published_trial(
+    problem, multiple, trial, methods, *, weights="own", ablation=False, seed=0
+):
+    """One trial of the protocol ``published``; see the module and `PROTOCOLS`."""
+    part = split(problem, trial, seed)
+    if problem.name == "covtype":
+        part = unit_interval(part)
+    else:
+        part = part._replace(
+            X=sample_z_scores(part.X), test_X=sample_z_scores(part.test_X)
+        )
+    # The random phase b is one more frequency coordinate on a constant column.
+    part = part._replace(X=with_ones(part.X), test_X=with_ones(part.test_X))
+    s = multiple * (part.X.shape[1] - 1)
+    rng = np.random.default_rng(seed_sequence(seed, problem, trial, multiple))
+    folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
+    splits = list(folds.split(part.X, part.y))
+
+    candidates = published_candidates(part, s, rng, methods, weights, ablation)
+    rows = {}
+    for feature_map in {id(candidate.feature_map) for candidate in candidates.values()}:
+        group = {
+            m: c for m, c in candidates.items() if id(c.feature_map) == feature_map
+        }
+        rows |= published_group(group, part, splits)
+    part = part._replace(X=part.X[:, :-1])
+    return [
+        row(problem, "published", m, multiple, trial, weights, seed, part, **rows[m])
+        for m in candidates
+    ]
+
+
+def with_ones(X):
+    """``X`` with a last column of ones."""
+    return np.column_stack([X, np.ones(len(X))])
+
+
+def published_candidates(part, s, rng, methods, weights, ablation):
+    """Features and weights of each method, with the time that generating them took."""
+    n_features = part.X.shape[1] - 1
+    measure = Gaussian()
+    phases = rng.uniform(0.0, 2.0 * np.pi, size=(s, 1))
+
+    def frequencies(draw):
+        W = draw.draw(measure, s, n_features, rng)
+        return np.hstack([measure.scale(0.5) * W, phases])
+
+    def generate(draw):
+        feature_map = FourierMap(frequencies(draw))
+        map_pass(feature_map, part.X)
+        return feature_map
+
+    W, draw_time = timed(frequencies, MonteCarlo())
+    plain = FourierMap(W)
+    warm_up(plain, part.X[:64])
+    ones = np.ones(2 * s)
+    _, map_time = timed(map_pass, plain, part.X)
+    found = {}
+    if "rff" in methods:
+        found["rff"] = Candidate(plain, ones, PAPER_LAMBDAS, draw_time + map_time)
+    if "qmc" in methods:
+        halton, seconds = timed(generate, Halton())
+        found["qmc"] = Candidate(halton, ones, PAPER_LAMBDAS, seconds)
+    scorers = {"leverage": published_leverage, "surrogate": published_surrogate}
+    for method, scorer in scorers.items():
+        if method in methods:
+            scores, seconds = timed(scorer, plain, part)
+            column_weights = np.sqrt(scores.sum() / scores)
+            feature_map = plain
+            if weights == "sorted":
+                feature_map, column_weights = sort_columns(W, column_weights)
+            found[method] = Candidate(
+                feature_map, column_weights, PAPER_LAMBDAS, draw_time + seconds
+            )
+    if ablation:
+        seconds = draw_time + map_time
+        found["rff-alpha-2s"] = Candidate(plain, ones, PAPER_LAMBDAS / (2 * s), seconds)
+        found["rff-wide"] = Candidate(plain, ones, WIDE_LAMBDAS, seconds)
+    return found
+
+
+def published_leverage(feature_map, part):
+    """Ridge leverage of each real column, lambda fixed; positive."""
+    no_target = np.zeros((len(part.X), 0))
+    gram = accumulate(feature_map, part.X, no_target).gram
+    scores = ridge_column_scores(gram, LEVERAGE_LAMBDA * len(part.X))
+    return np.maximum(scores, np.finfo(float).tiny)
+
+
+def published_surrogate(feature_map, part):
+    """Squared product of each real column with the uncentred labels; positive."""
+    moments = feature_map.moments(part.X, part.y[:, None])
+    return np.maximum(surrogate_column_scores(moments), np.finfo(float).tiny)
+
+
+def sort_columns(W, column_weights):
+    """The "sorted" reading: re-order [W W] by ascending weight, phases left in place."""
+    s = len(W)
+    order = np.argsort(column_weights, kind="stable")
+    reordered = np.vstack([W, W])[order]
+    reordered[:, -1] = np.concatenate([W[:, -1], W[:, -1]])
+    return SortedMap(reordered[:s], reordered[s:]), column_weights[order]
+
+
+def published_group(group, part, splits):
+    """Choose lambda and test, for methods that differ by column weights alone.
+
+    Their Gram matrices are one matrix scaled by rows and columns, so one pass over the
+    data serves them all, and so does one pass of held-out predictions a fold.
+    """
+    feature_map = next(iter(group.values())).feature_map
+    total, equations = splits_equations(feature_map, part.X, part.y[:, None], splits)
+    correct = {method: np.zeros(len(c.lambdas)) for method, c in group.items()}
+    for side in equations():
+        for method, decisions in published_decisions(
+            group, side.train, feature_map, part.X, side.test_rows
+        ):
+            hits = (decisions > 0) == (part.y[side.test_rows, None] > 0)
+            correct[method] += hits.mean(axis=0) / len(splits)
+    chosen = {}
+    for method, candidate in group.items():
+        best = np.flatnonzero(correct[method] == correct[method].max())[-1]
+        chosen[method] = candidate._replace(lambdas=candidate.lambdas[[best]])
+    test_rows = np.arange(len(part.test_y))
+    results = {}
+    for method, decisions in published_decisions(
+        chosen, total, feature_map, part.test_X, test_rows
+    ):
+        hits = (decisions[:, 0] > 0) == (part.test_y > 0)
+        alpha = float(chosen[method].lambdas[0])
+        results[method] = {
+            "accuracy": float(hits.mean()),
+            "alpha": alpha,
+            "gamma": 0.5,
+            "generation_time": group[method].generation_time,
+            "at_grid_end": ends(alpha=(alpha, group[method].lambdas)),
+        }
+    return results
+
+
+def published_decisions(group, train, feature_map, X, rows):
+    """Predictions of every method of a group at each of its lambdas, in one pass."""
+    mean = train.target_sum / train.weight_sum
+    columns = []
+    for candidate in group.values():
+        scaled = train.scaled(candidate.column_weights)
+        moments = scaled.moments - np.outer(scaled.feature_sum, mean)
+        system = CentredEquations(scaled.gram, moments, None, mean)
+        for coef in cholesky(system.gram, system.moments, candidate.lambdas):
+            if coef is None:
+                coef = np.full((len(moments), 1), np.nan)
+            columns.append(candidate.column_weights * coef[:, 0])
+    coefs = np.column_stack(columns)[:, :, None]
+    decisions = held_out_decisions(feature_map, X, rows, coefs, mean)[:, :, 0]
+    edges = np.cumsum([len(candidate.lambdas) for candidate in group.values()])
+    return zip(group, np.split(decisions, edges[:-1], axis=1), strict=True)
+
+
+# -- literal and fair: the public estimators -------------------------------------------
+
+
+def features_of(method, n_features, multiple, gamma, seed, selectors):
+    """The `FourierFeatures` of a method."""
+    return FourierFeatures(
+        2 * multiple * n_features,
+        gamma=gamma,
+        draw="halton" if method == "qmc" else "monte_carlo",
+        select=selectors.get(method),
+        random_state=seed,
+    )
+
+
+def fitted_row(features, model, part):
+    """Fit, test and time one method through the public estimators.
+
+    Generation is the fit of the map and one pass of it over the training rows.
+    """
+
+    def generate():
+        fitted = features.fit(part.X, part.y)
+        map_pass(fitted._map(), part.X)
+
+    _, seconds = timed(generate)
+    model = model.set_params(features=features).fit(part.X, part.y)
+    return {
+        "accuracy": float(model.score(part.test_X, part.test_y)),
+        "alpha": model.alpha_,
+        "gamma": features.gamma_,
+        "generation_time": seconds,
+        "at_grid_end": ends(alpha=(model.alpha_, model.alpha_path_.alphas)),
+    }
+
+
+def literal_trial(
+    problem, multiple, trial, methods, *, weights="own", ablation=False, seed=0
+):
+    """One trial of the protocol ``literal``; see the module and `PROTOCOLS`."""
+    part = unit_interval(split(problem, trial, seed))
+    n, n_features = part.X.shape
+    rng = np.random.default_rng(seed_sequence(seed, problem, trial, multiple))
+    fold_seed, map_seed = (int(value) for value in rng.integers(2**31, size=2))
+    selectors = {
+        "leverage": RidgeLeverage(LEVERAGE_LAMBDA * n, n_candidates=1.0),
+        "surrogate": SurrogateLeverage(n_candidates=1.0),
+    }
+    rows = []
+    for method in methods:
+        features = features_of(method, n_features, multiple, 1.0, map_seed, selectors)
+        model = KernelRidgeClassifier(
+            alphas=n * PAPER_LAMBDAS,
+            cv=StratifiedKFold(5, shuffle=True, random_state=fold_seed),
+            fit_intercept=False,
+        )
+        result = fitted_row(features, model, part)
+        rows.append(
+            row(
+                problem, "literal", method, multiple, trial, "own", seed, part, **result
+            )
+        )
+    return rows
+
+
+def fair_trial(
+    problem, multiple, trial, methods, *, weights="own", ablation=False, seed=0
+):
+    """One trial of the protocol ``fair``; see the module and `PROTOCOLS`."""
+    part = standardised(split(problem, trial, seed), clip=problem.name == "eeg")
+    n_features = part.X.shape[1]
+    rng = np.random.default_rng(seed_sequence(seed, problem, trial, multiple))
+    fold_seed, map_seed = (int(value) for value in rng.integers(2**31, size=2))
+    model = KernelRidgeClassifier(
+        cv=StratifiedKFold(5, shuffle=True, random_state=fold_seed)
+    )
+    small = part
+    if len(part.y) > GAMMA_ROWS:
+        X, _, y, _ = train_test_split(
+            part.X, part.y, train_size=GAMMA_ROWS, stratify=part.y,
+            random_state=fold_seed,
+        )  # fmt: skip
+        small = part._replace(X=X, y=y)
+
+    def selectors(n):
+        return {
+            "leverage": RidgeLeverage(
+                1e-3 * n, n_candidates=2.0, resample="without_replacement"
+            ),
+            "surrogate": SurrogateLeverage(
+                n_candidates=4.0, resample="without_replacement"
+            ),
+        }
+
+    rows = []
+    for method in methods:
+
+        def score(gamma, method=method):
+            features = features_of(
+                method,
+                n_features,
+                min(multiple, GAMMA_MULTIPLE),
+                gamma,
+                map_seed,
+                selectors(len(small.y)),
+            )
+            return model.set_params(features=features).fit(small.X, small.y).best_score_
+
+        gamma, gammas = climb(score, 1.0 / n_features)
+        features = features_of(
+            method, n_features, multiple, gamma, map_seed, selectors(len(part.y))
+        )
+        result = fitted_row(features, model, part)
+        result["at_grid_end"] += ends(gamma=(gamma, gammas))
+        rows.append(
+            row(problem, "fair", method, multiple, trial, "own", seed, part, **result)
+        )
+    return rows
+
+
+def climb(score, start, factor=2.0, limit=12):
+    """Maximise over ``start * factor**k``: walk uphill until both neighbours are lower.
+
+    Parameters
+    ----------
+    score : callable
+        Score of a value, larger is better.
+    start : float
+        First value.
+    factor : float, default=2.0
+        Step.
+    limit : int, default=12
+        Largest |k|.
+
+    Returns
+    -------
+    best : float
+    tried : ndarray
+        All values tried, ascending.
+    """
+    scores = {}
+
+    def at(k):
+        if k not in scores:
+            scores[k] = score(start * factor**k)
+        return scores[k]
+
+    k = 0
+    while abs(k) < limit:
+        step = max((-1, 1), key=lambda step: at(k + step))
+        if at(k + step) <= at(k):
+            break
+        k += step
+    return start * factor**k, start * factor ** np.array(sorted(scores), dtype=float)
+
+
+#: One trial of each protocol, by name: ``run(problem, multiple, trial, methods, *,
+#: weights="own", ablation=False, seed=0)`` returns a dict a method, ready to be stored.
+#: ``multiple`` is s / d. ``weights`` and ``ablation`` concern ``published`` alone.
+PROTOCOLS = {
+    "published": published_trial,
+    "literal": literal_trial,
+    "fair": fair_trial,
+}
