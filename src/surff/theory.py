@@ -25,7 +25,7 @@ __all__ = [
 
 
 def complex_features(X, frequencies):
-    """Columns :math:`z_w = \\exp(-\\mathrm i X w)`, shape (n_samples, n_frequencies)."""
+    r"""Columns :math:`z_w = \exp(-\mathrm i X w)`, (n_samples, n_frequencies)."""
     return np.exp(-1j * (X @ frequencies.T))
 
 

@@ -58,7 +58,7 @@ ABLATION = {"rff-alpha-2s": "RFF, alpha / (2 s)", "rff-wide": "RFF, wide alpha g
 
 #: The paper's grid of lambda, and the one that is wide enough.
 PAPER_LAMBDAS = np.array([0.05, 0.1, 0.5, 1.0])
-WIDE_LAMBDAS = 10.0 ** np.arange(-9.0, 6.5, 0.5)
+WIDE_LAMBDAS = 10.0 ** np.arange(-9.0, 7.0)
 
 #: lambda of the ridge leverage scores.
 LEVERAGE_LAMBDA = 0.05
@@ -349,7 +349,7 @@ def published_surrogate(feature_map, part):
 
 
 def sort_columns(W, column_weights):
-    """The "sorted" reading: re-order [W W] by ascending weight, phases left in place."""
+    """The "sorted" reading: [W W] by ascending weight, phases left in place."""
     s = len(W)
     order = np.argsort(column_weights, kind="stable")
     reordered = np.vstack([W, W])[order]
