@@ -17,7 +17,6 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
-suppress_warnings = ["toc.empty_glob"]  # the index takes whatever pages there are
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
