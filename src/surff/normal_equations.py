@@ -91,6 +91,12 @@ class NormalEquations:
         sample_weight : ndarray of shape (n_rows,), optional
             Weights, >= 0: weight w counts as the row repeated w times.
         """
+        m, k = self.moments.shape
+        if Z.shape != (len(Z), m) or Y.shape != (len(Z), k):
+            raise ValueError(
+                f"Z and Y must have shapes (n_rows, {m}) and (n_rows, {k}), got "
+                f"{Z.shape} and {Y.shape}."
+            )
         if sample_weight is None:
             self.weight_sum += len(Z)
             weights = np.ones(len(Z), Z.dtype)
