@@ -17,7 +17,8 @@ def pairs(n_features):
     """Pairs of rows whose kernel values, at the gammas below, spread over (0, 1)."""
     rng = np.random.default_rng(n_features)
     X = rng.normal(size=(15, n_features)) / math.sqrt(n_features)
-    return X, rng.normal(size=(12, n_features)) / math.sqrt(n_features)
+    Y = rng.normal(size=(12, n_features)) / math.sqrt(n_features)
+    return np.linspace(0.1, 1, 15)[:, None] * X, np.linspace(0.1, 1, 12)[:, None] * Y
 
 
 def characteristic_error(frequencies, X, Y, K):
@@ -102,17 +103,18 @@ def test_measures_clone_and_show_parameters(name):
 
 
 @pytest.mark.parametrize(
-    ("method", "arguments"),
+    ("method", "arguments", "lacks"),
     [
-        ("kernel", (np.zeros((1, 1)),)),
-        ("sample", (np.random.default_rng(0), 1, 1)),
-        ("quantile", (np.zeros((1, 1)),)),
-        ("scale", (1.0,)),
+        ("kernel", (np.zeros((1, 1)),), "scale"),
+        ("unit_kernel", (np.zeros((1, 1)), np.zeros((1, 1))), "unit_kernel"),
+        ("sample", (np.random.default_rng(0), 1, 1), "quantile"),
+        ("quantile", (np.zeros((1, 1)),), "quantile"),
+        ("scale", (1.0,), "scale"),
     ],
 )
-def test_an_unfinished_measure_says_what_it_lacks(method, arguments):
+def test_an_unfinished_measure_says_what_it_lacks(method, arguments, lacks):
     class Mine(SpectralMeasure):
         pass
 
-    with pytest.raises(TypeError, match=f"Mine does not define {method}"):
+    with pytest.raises(TypeError, match=f"Mine does not define {lacks}"):
         getattr(Mine(), method)(*arguments)
