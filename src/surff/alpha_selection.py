@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import blas
 
-from surff.blocks import block_rows, row_blocks
+from surff._threads import map_slices
+from surff.blocks import feature_blocks
 from surff.normal_equations import NormalEquations, accumulate
 from surff.solvers import SOLVERS, intercept
 
@@ -153,11 +154,14 @@ def held_out_decisions(feature_map, X, rows, coefs, intercepts):
     m, n_alphas, k = coefs.shape
     flat = np.ascontiguousarray(coefs.reshape(m, -1), dtype=feature_map.dtype)
     decisions = np.empty((len(rows), n_alphas * k))
-    size = block_rows(m, feature_map.dtype)
-    buffer = np.empty((min(size, len(rows)), m), dtype=feature_map.dtype)
-    for block in row_blocks(len(rows), size):
-        Z = feature_map(X[rows[block]], out=buffer[: block.stop - block.start])
-        decisions[block] = Z @ flat
+
+    def decide(part):
+        start = part.start
+        for index, Z in feature_blocks(feature_map, X, rows, part):
+            np.matmul(Z, flat, out=decisions[start : start + len(index)])
+            start += len(index)
+
+    map_slices(decide, len(rows))
     return decisions.reshape(len(rows), n_alphas, k) + intercepts
 
 

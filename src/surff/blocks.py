@@ -7,11 +7,12 @@ writes it and the product that reads it.
 
 import numpy as np
 
-__all__ = ["block_rows", "row_blocks"]
+from surff._threads import map_slices
 
-#: Bytes of one block of features. Measured: 2 to 16 MiB are equally fast on a processor
-#: with 2 MiB of second-level cache a core, less pays for the calls, more for memory.
-BLOCK_BYTES = 4 * 2**20
+__all__ = ["block_rows", "feature_blocks", "map_rows", "row_blocks"]
+
+#: Bytes of one block of features, one a thread: about the second-level cache of a core.
+BLOCK_BYTES = 2 * 2**20
 
 
 def block_rows(n_columns, dtype):
@@ -24,3 +25,43 @@ def row_blocks(n_rows, size):
     """Yield the slices ``[0, size), [size, 2 size), ...`` that cover the rows."""
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
+
+
+def feature_blocks(feature_map, X, rows=None, part=None):
+    """Yield the row index and the features of one block after the other.
+
+    Parameters
+    ----------
+    feature_map : object with ``n_components``, ``dtype`` and ``(X, out=None) -> Z``
+        Maps a block of rows.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Data.
+    rows : ndarray of int, optional
+        Rows to use, in this order; all by default.
+    part : slice, optional
+        Positions within ``rows`` to use, for one thread's share; all by default.
+
+    Yields
+    ------
+    index : slice or ndarray of int
+        Rows of the block.
+    Z : ndarray of shape (n_rows, n_components)
+        Their features, in a buffer that the next block overwrites.
+    """
+    part = slice(0, X.shape[0] if rows is None else len(rows)) if part is None else part
+    n_rows = part.stop - part.start
+    size = block_rows(feature_map.n_components, feature_map.dtype)
+    buffer = np.empty((min(size, n_rows), feature_map.n_components), feature_map.dtype)
+    for block in row_blocks(n_rows, size):
+        index = slice(part.start + block.start, part.start + block.stop)
+        if rows is not None:
+            index = rows[index]
+        yield index, feature_map(X[index], out=buffer[: block.stop - block.start])
+
+
+def map_rows(feature_map, X, out=None):
+    """Features of all rows, shape (n_samples, n_components), on all threads."""
+    if out is None:
+        out = np.empty((X.shape[0], feature_map.n_components), feature_map.dtype)
+    map_slices(lambda rows: feature_map(X[rows], out=out[rows]), X.shape[0])
+    return out

@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from surff._validation import as_generator, one_of
+from surff.blocks import map_rows
 from surff.draws import DRAWS
 from surff.fourier import FourierMap
 from surff.selection import SELECTORS
@@ -226,7 +227,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=FLOAT_DTYPES, accept_sparse="csr", reset=False)
-        return self._map().astype(X.dtype)(X)
+        return map_rows(self._map().astype(X.dtype), X)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

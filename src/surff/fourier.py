@@ -27,7 +27,7 @@ from surff._trig import (
     moments_float32,
     moments_float64,
 )
-from surff.blocks import block_rows, row_blocks
+from surff.blocks import block_rows, map_rows, row_blocks
 
 __all__ = ["FourierMap", "fourier_features", "fourier_moments"]
 
@@ -81,22 +81,13 @@ def fourier_features(X, frequencies, amplitudes=None, *, out=None):
     array([[ 1.,  1.,  0.,  0.],
            [-1.,  1.,  0.,  0.]])
     """
-    n_frequencies = frequencies.shape[0]
-    scale = 1.0 / math.sqrt(n_frequencies)
     if not (sparse.issparse(X) or is_numpy_array(X)):
         xp = array_namespace(X, frequencies)
         P = X @ xp.matrix_transpose(frequencies)
-        Z = xp.concat([xp.cos(P), xp.sin(P)], axis=1) * scale
+        Z = xp.concat([xp.cos(P), xp.sin(P)], axis=1) / math.sqrt(frequencies.shape[0])
         return Z if amplitudes is None else Z * xp.concat([amplitudes, amplitudes])
 
-    if out is None:
-        out = np.empty((X.shape[0], 2 * n_frequencies), dtype=frequencies.dtype)
-    amplitudes = _scaled(amplitudes, n_frequencies, out.dtype)
-    kernel = _MAP_KERNELS[out.dtype]
-    for block, P in _projections(X, frequencies):
-        Z = out[block]
-        map_slices(lambda rows, P=P, Z=Z: kernel(P[rows], amplitudes, Z[rows]), len(Z))
-    return out
+    return map_rows(FourierMap(frequencies, amplitudes), X, out)
 
 
 def fourier_moments(X, frequencies, Y, amplitudes=None):
@@ -122,73 +113,70 @@ def fourier_moments(X, frequencies, Y, amplitudes=None):
     ``O(n_samples * n_frequencies * (n_features + n_targets))`` time; one block of
     projections and a few rows of features are held.
     """
-    n_frequencies = frequencies.shape[0]
-    dtype = frequencies.dtype
-    amplitudes = _scaled(amplitudes, n_frequencies, dtype)
-    kernel = _MOMENT_KERNELS[dtype]
+    feature_map = FourierMap(frequencies, amplitudes)
     Y = np.ascontiguousarray(Y, dtype=np.float64)
-
-    def slice_moments(P, Y):
-        moments = np.zeros((Y.shape[1], 2 * n_frequencies))
-        workspace = np.empty((16, 2 * n_frequencies), dtype)
-        kernel(P, amplitudes, Y, workspace, moments)
-        return moments
-
-    total = np.zeros((Y.shape[1], 2 * n_frequencies))
-    for block, P in _projections(X, frequencies):
-        parts = map_slices(
-            lambda rows, P=P, Y=Y[block]: slice_moments(P[rows], Y[rows]), len(P)
-        )
-        total += sum(parts)
-    return total.T
-
-
-def _scaled(amplitudes, n_frequencies, dtype):
-    """Amplitudes with the map's ``1 / sqrt(s)``."""
-    scale = np.full(n_frequencies, 1.0 / math.sqrt(n_frequencies), dtype)
-    return scale if amplitudes is None else scale * amplitudes.astype(dtype)
-
-
-def _projections(X, frequencies):
-    """Yield row blocks and their projections ``X[block] @ frequencies.T``."""
-    size = block_rows(2 * frequencies.shape[0], frequencies.dtype)
-    weights = frequencies.T
-    if sparse.issparse(X):
-        for block in row_blocks(X.shape[0], size):
-            yield block, np.ascontiguousarray(X[block] @ weights)
-        return
-    P = np.empty((min(size, X.shape[0]), frequencies.shape[0]), frequencies.dtype)
-    for block in row_blocks(X.shape[0], size):
-        yield block, np.matmul(X[block], weights, out=P[: block.stop - block.start])
+    return sum(
+        map_slices(lambda rows: feature_map.moments(X[rows], Y[rows]), X.shape[0])
+    )
 
 
 class FourierMap:
-    """`fourier_features` with its frequencies and amplitudes bound.
+    """The map with its frequencies and amplitudes bound, on the calling thread alone.
+
+    What a pass over the data calls on each of its blocks; `fourier_features` and
+    `fourier_moments` share its work out among threads.
 
     Parameters
     ----------
-    frequencies : array of shape (n_frequencies, n_features)
+    frequencies : ndarray of shape (n_frequencies, n_features)
         Its dtype is that of the features.
-    amplitudes : array of shape (n_frequencies,), optional
+    amplitudes : ndarray of shape (n_frequencies,), optional
         Factors of the pairs.
     """
 
     def __init__(self, frequencies, amplitudes=None):
         self.frequencies = frequencies
-        self.amplitudes = amplitudes
-        self.n_components = 2 * frequencies.shape[0]
         self.dtype = frequencies.dtype
+        self.n_frequencies = frequencies.shape[0]
+        self.n_components = 2 * self.n_frequencies
+        self.amplitudes = amplitudes
+        # The map's 1 / sqrt(s) is folded into the factors of the kernel.
+        scale = 1.0 / math.sqrt(self.n_frequencies)
+        factors = np.full(self.n_frequencies, scale, self.dtype)
+        self._factors = factors if amplitudes is None else factors * amplitudes
+        self._factors = self._factors.astype(self.dtype, copy=False)
+
+    def _projections(self, X):
+        """Yield row blocks and their projections ``X[block] @ frequencies.T``."""
+        size = block_rows(self.n_components, self.dtype)
+        weights = self.frequencies.T
+        P = np.empty((min(size, X.shape[0]), self.n_frequencies), self.dtype)
+        for block in row_blocks(X.shape[0], size):
+            if sparse.issparse(X):
+                yield block, np.ascontiguousarray(X[block] @ weights)
+            else:
+                yield block, np.matmul(X[block], weights, out=P[: len(X[block])])
 
     def __call__(self, X, out=None):
-        return fourier_features(X, self.frequencies, self.amplitudes, out=out)
+        """Features of the rows, written to ``out`` if given; see `fourier_features`."""
+        if out is None:
+            out = np.empty((X.shape[0], self.n_components), self.dtype)
+        kernel = _MAP_KERNELS[self.dtype]
+        for block, P in self._projections(X):
+            kernel(P, self._factors, out[block])
+        return out
 
     def moments(self, X, Y):
-        """`fourier_moments` of the map: :math:`Z^\\top Y` without storing Z."""
-        return fourier_moments(X, self.frequencies, Y, self.amplitudes)
+        """Moments with float64 targets ``Y``; see `fourier_moments`."""
+        moments = np.zeros((Y.shape[1], self.n_components))
+        workspace = np.empty((16, self.n_components), self.dtype)
+        kernel = _MOMENT_KERNELS[self.dtype]
+        for block, P in self._projections(X):
+            kernel(P, self._factors, Y[block], workspace, moments)
+        return moments.T
 
     def astype(self, dtype):
         """The same map computing in another floating-point type."""
         if self.dtype == dtype:
             return self
-        amplitudes = None if self.amplitudes is None else self.amplitudes.astype(dtype)
-        return FourierMap(self.frequencies.astype(dtype), amplitudes)
+        return FourierMap(self.frequencies.astype(dtype), self.amplitudes)

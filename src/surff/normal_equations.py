@@ -15,9 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import blas
 
-from surff.blocks import block_rows, row_blocks
+from surff._threads import map_slices
+from surff.blocks import feature_blocks
 
 __all__ = ["CentredEquations", "NormalEquations", "accumulate"]
+
+#: Columns up to which each thread sums a Gram matrix of its own; above, the threads of
+#: BLAS share one, since each copy would take more than 128 MiB.
+PARALLEL_COLUMNS = 4096
 
 #: Rows that may be summed in float32 before they are added to the float64 matrix.
 FLOAT32_ROWS = 8192
@@ -213,17 +218,22 @@ def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
 
     Notes
     -----
-    ``O(n m (d + m))`` time; one block of features and one ``(m, m)`` matrix are held.
+    ``O(n m (d + m))`` time; one block of features and one ``(m, m)`` matrix a thread
+    are held.
     """
-    m = feature_map.n_components
-    equations = NormalEquations(m, Y.shape[1])
     n_rows = X.shape[0] if rows is None else len(rows)
-    size = block_rows(m, feature_map.dtype)
-    buffer = np.empty((min(size, n_rows), m), dtype=feature_map.dtype)
-    for block in row_blocks(n_rows, size):
-        index = block if rows is None else rows[block]
-        Z = feature_map(X[index], out=buffer[: block.stop - block.start])
-        equations.update(
-            Z, Y[index], None if sample_weight is None else sample_weight[index]
-        )
-    return equations
+    m, k = feature_map.n_components, Y.shape[1]
+
+    def accumulate_range(part):
+        equations = NormalEquations(m, k)
+        for index, Z in feature_blocks(feature_map, X, rows, part):
+            weight = None if sample_weight is None else sample_weight[index]
+            equations.update(Z, Y[index], weight)
+        return equations
+
+    if m > PARALLEL_COLUMNS:
+        return accumulate_range(slice(0, n_rows))
+    first, *others = map_slices(accumulate_range, n_rows, minimum=m)
+    for other in others:
+        first.merge(other)
+    return first

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from surff._threads import map_slices
 from surff.alpha_selection import (
     AlphaPath,
     best_index,
@@ -31,7 +32,7 @@ from surff.alpha_selection import (
     splits_equations,
     squared_errors,
 )
-from surff.blocks import block_rows, row_blocks
+from surff.blocks import feature_blocks
 from surff.features import FLOAT_DTYPES, FourierFeatures, one_vs_rest
 from surff.normal_equations import accumulate
 from surff.solvers import SOLVERS, solve
@@ -190,13 +191,12 @@ class _KernelRidge(BaseEstimator):
         feature_map = self.features_._map().astype(X.dtype)
         coef = self._coef_rows().T.astype(X.dtype)
         decisions = np.empty((X.shape[0], coef.shape[1]), dtype=X.dtype)
-        size = block_rows(feature_map.n_components, X.dtype)
-        buffer = np.empty(
-            (min(size, X.shape[0]), feature_map.n_components), dtype=X.dtype
-        )
-        for block in row_blocks(X.shape[0], size):
-            Z = feature_map(X[block], out=buffer[: block.stop - block.start])
-            np.matmul(Z, coef, out=decisions[block])
+
+        def decide(part):
+            for index, Z in feature_blocks(feature_map, X, part=part):
+                np.matmul(Z, coef, out=decisions[index])
+
+        map_slices(decide, X.shape[0])
         return decisions + self.intercept_.astype(X.dtype)
 
     def _coef_rows(self):

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from surff._validation import positive
-from surff.fourier import FourierMap
+from surff.fourier import FourierMap, fourier_moments
 from surff.leverage import ridge_leverage_scores, surrogate_leverage_scores
 from surff.normal_equations import accumulate
 
@@ -275,7 +275,7 @@ class SurrogateLeverage(_Selector):
         weight_sum = X.shape[0]
         if sample_weight is not None:
             weight_sum, Y = sample_weight.sum(), Y * sample_weight[:, None]
-        moments = FourierMap(pool).moments(X, Y)
+        moments = fourier_moments(X, pool, Y)
         return surrogate_leverage_scores(moments, weight_sum, self.ridge_term)
 
 

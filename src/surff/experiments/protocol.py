@@ -30,12 +30,13 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
+from surff._threads import map_slices
 from surff.alpha_selection import held_out_decisions, splits_equations
-from surff.blocks import block_rows, row_blocks
+from surff.blocks import feature_blocks
 from surff.datasets import load
 from surff.draws import Halton, MonteCarlo
 from surff.features import FourierFeatures
-from surff.fourier import FourierMap
+from surff.fourier import FourierMap, fourier_moments
 from surff.leverage import ridge_column_scores, surrogate_column_scores
 from surff.normal_equations import CentredEquations, accumulate
 from surff.ridge import KernelRidgeClassifier
@@ -188,16 +189,18 @@ def timed(function, *args):
 
 def map_pass(feature_map, X):
     """Map all rows block by block, as a fit does, and keep nothing."""
-    size = block_rows(feature_map.n_components, feature_map.dtype)
-    buffer = np.empty((min(size, len(X)), feature_map.n_components))
-    for block in row_blocks(len(X), size):
-        feature_map(X[block], out=buffer[: block.stop - block.start])
+
+    def consume(part):
+        for _ in feature_blocks(feature_map, X, part=part):
+            pass
+
+    map_slices(consume, len(X))
 
 
 def warm_up(feature_map, X):
     """Compile or load the kernels and start the threads before anything is timed."""
     map_pass(feature_map, X)
-    feature_map.moments(X, np.ones((len(X), 1)))
+    fourier_moments(X, feature_map.frequencies, np.ones((len(X), 1)))
 
 
 def row(problem, protocol, method, multiple, trial, weights, seed, part, **more):
@@ -344,7 +347,7 @@ def published_leverage(feature_map, part):
 
 def published_surrogate(feature_map, part):
     """Squared product of each real column with the uncentred labels; positive."""
-    moments = feature_map.moments(part.X, part.y[:, None])
+    moments = fourier_moments(part.X, feature_map.frequencies, part.y[:, None])
     return np.maximum(surrogate_column_scores(moments), np.finfo(float).tiny)
 
 
