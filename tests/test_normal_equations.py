@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from surff import blocks, normal_equations
+from surff._threads import n_threads
 from surff.fourier import FourierMap
 from surff.normal_equations import NormalEquations, accumulate
 
