@@ -84,9 +84,9 @@ class _KernelRidge(BaseEstimator):
         # A target shifted to mean zero loses no digits in the sums of squares.
         offset = np.average(Y, axis=0, weights=sample_weight)
         offset = offset if self.fit_intercept else np.zeros_like(offset)
-        self.features_ = clone(
-            FourierFeatures() if self.features is None else self.features
-        )._fit(X, Y, sample_weight)
+        self.features_ = self._checked_features()._fit(X, Y, sample_weight)
+        if hasattr(self, "feature_names_in_"):
+            self.features_.feature_names_in_ = self.feature_names_in_
         feature_map = self.features_._map()
         data = (feature_map, X, Y - offset)
 
@@ -94,6 +94,7 @@ class _KernelRidge(BaseEstimator):
         if alphas is not None and len(alphas) == 1:
             total = accumulate(*data, sample_weight)
             self.alpha_, self.best_score_ = float(alphas[0]), None
+            self.__dict__.pop("alpha_path_", None)  # an earlier fit's
         else:
             splits = list(
                 check_cv(self.cv, y, classifier=self._is_classifier).split(X, y)
@@ -119,6 +120,18 @@ class _KernelRidge(BaseEstimator):
         )
         self.coef_ = coef.T.astype(X.dtype)
         self.intercept_ = (intercept + offset).astype(X.dtype)
+
+    def _checked_features(self):
+        """A clone of the feature map, its parameters checked."""
+        features = FourierFeatures() if self.features is None else self.features
+        if isinstance(features, type) or not hasattr(features, "_map"):
+            raise TypeError(
+                "features must be None or a transformer of surff such as "
+                f"FourierFeatures(), got {features!r}."
+            )
+        features = clone(features)
+        features._validate_params()
+        return features
 
     def _checked_alphas(self):
         """Ascending array of alphas, or None for "auto"."""
