@@ -6,6 +6,7 @@ several, ``--multiples 1 --multiples 2``.
 """
 
 import contextlib
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -126,9 +127,17 @@ def table2(
         bool, typer.Option("--large", help="Run covtype above 16 d too.")
     ] = False,
     seed: Seed = 0,
+    printed: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV of the paper's cells (dataset,multiple,method,accuracy,std; "
+            "percent), over those that surff has."
+        ),
+    ] = None,
     out: Out = Path("results"),
 ):
     """Accuracy and generation time of the four methods, beside the paper's."""
+    from surff.experiments.printed import printed_table
     from surff.experiments.table2 import Table2
 
     with plain_errors(ValueError):
@@ -142,30 +151,71 @@ def table2(
             large=large,
             seed=seed,
         )
+        cells = printed_table(printed)
     with plain_errors():
-        finished = _run_table2(config, out)
+        _left_out(config)
+        finished = _run(
+            config, out / "results.jsonl", lambda rows: _show(config, rows, out, cells)
+        )
     if not finished:
         raise typer.Exit(130)
 
 
-def _run_table2(config, out):
+def _left_out(config):
+    for name, multiples in config.left_out().items():
+        sizes = ", ".join(f"{multiple}d" for multiple in multiples)
+        typer.echo(
+            f"{name}: {sizes} left out, they take hours and 10 GB and more; --large "
+            "runs them.",
+            err=True,
+        )
+
+
+def _run(config, path, show):
+    """Run what is missing, then ``show`` the rows that are there.
+
+    Returns
+    -------
+    finished : bool
+        False after Ctrl-C.
+    """
     from surff.experiments.progress import RunProgress
     from surff.experiments.store import ResultStore
-    from surff.experiments.table2 import run_table2
+    from surff.experiments.table2 import run_table2, select_rows
 
-    store = ResultStore(out / "results.jsonl")
+    logging.basicConfig(format="surff: %(message)s")
+    store = ResultStore(path)
     finished = True
     try:
         with RunProgress() as progress:
             run_table2(config, store, progress)
     except KeyboardInterrupt:
         finished = False
+    rows = select_rows(config, store.rows)
+    if rows:
+        show(rows)
+    if not finished:
         typer.echo(
-            f"stopped; what was finished is in {store.path}. The same command goes on "
-            "from there.",
+            f"stopped: what was finished is in {path}, the same command goes on there.",
             err=True,
         )
     return finished
+
+
+def _show(config, rows, out, printed):
+    from rich.console import Console
+
+    from surff.experiments.render import captions, rich_tables, summary_cells
+    from surff.experiments.table2 import write_table2
+
+    console = Console()
+    for table in rich_tables(summary_cells(rows, printed), config):
+        console.print(table)
+    for sentence in captions(config, rows):
+        console.print(sentence, style="dim", highlight=False)
+    paths = write_table2(config, rows, out, printed)
+    names = " ".join(path.name for path in paths)
+    console.print(f"written to {out}: {names}", highlight=False)
 
 
 @app.callback()

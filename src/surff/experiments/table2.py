@@ -1,21 +1,29 @@
 """The paper's Table 2: accuracy and generation time of four methods on four data sets.
 
-`Table2` says what to run, `run_table2` runs what a `ResultStore` does not hold yet. The
-unit is a trial, one random split and one draw of frequencies for every method, whose
-rows are stored together: a run stopped at any point goes on there, with the same
-numbers as if it had not been stopped.
+`Table2` says what to run, `run_table2` runs what a `ResultStore` does not hold yet, and
+`write_table2` renders what it holds. The unit is a trial, one random split and one draw
+of frequencies for every method, whose rows are stored together: a run stopped at any
+point goes on there, with the same numbers as if it had not been stopped.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from surff.datasets import DATASETS
+from surff.experiments.figures import save, table2_figure
 from surff.experiments.protocol import (
     ABLATION,
     METHODS,
     PROBLEMS,
     PROTOCOLS,
     load_problem,
+)
+from surff.experiments.render import (
+    captions,
+    csv_table,
+    latex_table,
+    markdown_table,
+    summary_cells,
 )
 from surff.experiments.store import row_key
 
@@ -30,6 +38,7 @@ __all__ = [
     "missing_trials",
     "run_table2",
     "select_rows",
+    "write_table2",
 ]
 
 #: The paper's data sets, and its numbers of frequencies in multiples of d.
@@ -299,3 +308,40 @@ def select_rows(config, rows):
         for trial in range(config.trials)
     )
     return [by_key[key] for key in keys if key in by_key]
+
+
+def write_table2(config, rows, out, printed):
+    """Render rows into a directory: Markdown, LaTeX, CSV, and a picture a data set.
+
+    Parameters
+    ----------
+    config : Table2
+    rows : sequence of dict
+        As `select_rows` returns, at least one.
+    out : Path
+        Directory; made if missing. ``table2.md``, ``table2.tex``, ``table2.csv`` and
+        ``table2-<dataset>.png`` and ``.svg`` in it are written over.
+    printed : dict
+        As `surff.experiments.printed.printed_table` returns.
+
+    Returns
+    -------
+    paths : list of Path
+        The tables, then the pictures.
+    """
+    cells = summary_cells(rows, printed)
+    sentences = captions(config, rows)
+    out.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "table2.md": markdown_table(cells, config, sentences),
+        "table2.tex": latex_table(cells, config, sentences),
+        "table2.csv": csv_table(cells, config),
+    }
+    paths = []
+    for name, text in texts.items():
+        (out / name).write_text(text, encoding="utf-8")
+        paths.append(out / name)
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        figure = table2_figure(rows, printed, dataset, config)
+        paths += save(figure, out / f"table2-{dataset}")
+    return paths

@@ -1,0 +1,299 @@
+"""Pictures of stored rows: accuracy and generation time against the number of features.
+
+Nothing global is touched: figures are made without pyplot and drawn by Agg or as SVG,
+the same bytes for the same rows.
+"""
+
+import math
+import textwrap
+
+import numpy as np
+
+from surff.datasets import DATASETS
+from surff.experiments.protocol import ABLATION
+from surff.experiments.render import LABELS, picture_caption
+from surff.experiments.statistics import summarise
+
+__all__ = ["save", "table2_figure"]
+
+# Okabe and Ito's colours, distinct in every common kind of colour blindness; markers
+# and dashes tell the methods apart in print.
+STYLES = {
+    "rff": {"color": "#0072B2", "marker": "o"},
+    "qmc": {"color": "#E69F00", "marker": "s"},
+    "leverage": {"color": "#009E73", "marker": "^"},
+    "surrogate": {"color": "#D55E00", "marker": "D"},
+    "rff-alpha-2s": {"color": "#56B4E9", "marker": "v", "linestyle": "--"},
+    "rff-wide": {"color": "#CC79A7", "marker": "P", "linestyle": "--"},
+}
+
+_RC = {
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e3e3e3",
+    "grid.linewidth": 0.6,
+    "xtick.minor.size": 0.0,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.5,
+    "svg.hashsalt": "surff",
+    "svg.fonttype": "path",
+}
+
+
+def table2_figure(rows, printed, dataset, config):
+    """Accuracy and generation time of one data set.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of one protocol; those of other data sets are left out.
+    printed : dict
+        As `surff.experiments.printed.printed_table` returns.
+    dataset : str
+    config : Table2
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+        Lines are means over trials with bands of one standard deviation (times:
+        medians and quartiles), hollow markers are the paper's cells.
+    """
+    rows = [row for row in rows if row["dataset"] == dataset]
+    with _style():
+        figure = _figure(
+            8.6, 4.2, figure_title(dataset, config), picture_caption(config, rows)
+        )
+        left, right = figure.subplots(1, 2)
+        draw_accuracy(left, rows, printed)
+        draw_times(right, [row for row in rows if row["method"] not in ABLATION])
+    return figure
+
+
+def save(figure, stem):
+    """Write a figure as PNG and SVG.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    stem : Path
+        Path without the suffix.
+
+    Returns
+    -------
+    paths : list of Path
+    """
+    png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
+    with _style():
+        figure.savefig(png, dpi=160)
+        figure.savefig(svg, metadata={"Date": None})
+    return [png, svg]
+
+
+def _style():
+    import matplotlib
+
+    return matplotlib.rc_context(_RC)
+
+
+def _figure(width, height, title, sentences):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.06)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10.5)
+    # 19 characters of this size fill an inch.
+    caption = textwrap.fill(" ".join(sentences), int(19 * width))
+    figure.supxlabel(caption, x=0.01, ha="left", fontsize=7, color="#555555")
+    return figure
+
+
+def series(rows, name, scale=1.0):
+    """Values of one column by method and multiple.
+
+    Returns
+    -------
+    values : dict
+        Maps a method, in table order, to a dict from multiple, ascending, to the list
+        of its values over trials.
+    """
+    found = {}
+    for row in rows:
+        sizes = found.setdefault(row["method"], {})
+        sizes.setdefault(row["multiple"], []).append(scale * row[name])
+    return {
+        method: dict(sorted(found[method].items()))
+        for method in LABELS
+        if method in found
+    }
+
+
+def draw_means(axes, values):
+    """One line a method with a band of one standard deviation, labelled at its end."""
+    ends = {}
+    for method, by_size in values.items():
+        sizes = list(by_size)
+        summaries = [summarise(trials) for trials in by_size.values()]
+        means = np.array([summary.mean for summary in summaries])
+        spread = np.nan_to_num([summary.std for summary in summaries])
+        style = STYLES[method]
+        axes.plot(sizes, means, **style, zorder=3)
+        axes.fill_between(
+            sizes,
+            means - spread,
+            means + spread,
+            color=style["color"],
+            alpha=0.15,
+            linewidth=0,
+        )
+        ends[method] = means[-1]
+    return ends
+
+
+def draw_accuracy(axes, rows, printed):
+    """Accuracy in percent against s, with the paper's cells as hollow markers."""
+    values = series(rows, "accuracy", 100.0)
+    ends = draw_means(axes, values)
+    cells = {
+        (row["multiple"], row["method"]): printed[key]
+        for row in rows
+        if (key := (row["dataset"], row["multiple"], row["method"])) in printed
+    }
+    for (multiple, method), cell in cells.items():
+        style = STYLES[method]
+        axes.plot(
+            multiple,
+            cell.accuracy,
+            marker=style["marker"],
+            color=style["color"],
+            markersize=10.0,
+            fillstyle="none",
+            markeredgewidth=1.2,
+            zorder=4,
+        )
+    axes.set_title("Test accuracy, %")
+    finish(axes, rows, ends, "one standard deviation")
+    if cells:
+        axes.text(
+            0.98,
+            0.03,
+            "hollow: printed in the paper",
+            transform=axes.transAxes,
+            ha="right",
+            fontsize=8,
+            color="#555555",
+        )
+
+
+def draw_times(axes, rows):
+    """Generation time in seconds against s, both axes logarithmic."""
+    ends = {}
+    for method, by_size in series(rows, "generation_time").items():
+        style = STYLES[method]
+        low, median, high = np.percentile(
+            np.array(_padded(by_size.values())), [25, 50, 75], axis=1
+        )
+        axes.plot(list(by_size), median, **style, zorder=3)
+        axes.fill_between(
+            list(by_size), low, high, color=style["color"], alpha=0.15, linewidth=0
+        )
+        ends[method] = median[-1]
+    axes.set_yscale("log")
+    axes.set_title("Generation time, s")
+    finish(axes, rows, ends, "quartiles")
+
+
+def _padded(lists):
+    # Unequal numbers of trials: a list is repeated to the common multiple of lengths,
+    # which leaves its quartiles as they are up to interpolation.
+    length = math.lcm(*(len(values) for values in lists))
+    return [values * (length // len(values)) for values in lists]
+
+
+def finish(axes, rows, ends, band):
+    """Ticks d, 2d, ... on a logarithmic axis, and the methods' names at their lines.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    rows : sequence of dict
+        Their multiples are the ticks.
+    ends : dict
+        As in `label_ends`.
+    band : str
+        What the bands are.
+    """
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    multiples = sorted({row["multiple"] for row in rows})
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator(multiples))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticklabels("d" if m == 1 else f"{m}d" for m in multiples)
+    axes.set_xlabel(f"frequencies s (bands: {band})")
+    label_ends(axes, multiples[-1], ends)
+
+
+def label_ends(axes, x, ends, gap=0.062):
+    """Write each method's name right of the end of its line, no two on one another.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Its limits are final.
+    x : float
+        End of the lines.
+    ends : dict
+        Maps a method to the height of the end of its line.
+    gap : float, default=0.062
+        Least distance of two names, as a fraction of the height.
+    """
+    bottom, top = axes.get_ylim()
+    log = axes.get_yscale() == "log"
+    transform = math.log if log else float
+    low, high = transform(bottom), transform(top)
+    methods = sorted(ends, key=ends.get)
+    wanted = [(transform(ends[method]) - low) / (high - low) for method in methods]
+    for method, height in zip(methods, spread_out(wanted, gap), strict=True):
+        axes.annotate(
+            LABELS[method],
+            xy=(x, height),
+            xycoords=("data", "axes fraction"),
+            xytext=(7, 0),
+            textcoords="offset points",
+            va="center",
+            color=STYLES[method]["color"],
+            fontsize=8.5,
+            annotation_clip=False,
+        )
+
+
+def spread_out(heights, gap):
+    """Move ascending heights in [0, 1] as little as needed to be ``gap`` apart.
+
+    Examples
+    --------
+    >>> [float(h.round(2)) for h in spread_out([0.5, 0.5, 0.9], 0.1)]
+    [0.45, 0.55, 0.9]
+    """
+    # Least squares under ordering constraints is isotonic regression of what is left
+    # after the gaps are taken out.
+    from sklearn.isotonic import isotonic_regression
+
+    gaps = gap * np.arange(len(heights))
+    room = np.asarray(heights) - gaps
+    return isotonic_regression(room, y_min=0.0, y_max=1.0 - gaps[-1]) + gaps
+
+
+def figure_title(dataset, config):
+    """Title of a picture: data set, protocol, trials."""
+    trials = "1 trial" if config.trials == 1 else f"{config.trials} trials"
+    return (
+        f"{DATASETS[dataset].title} (d = {DATASETS[dataset].n_features}), "
+        f"protocol {config.protocol}, {trials}"
+    )
