@@ -118,10 +118,6 @@ def cos_sin_float64(P, amplitudes, out):
         outside = 0
         for j in range(n_frequencies):
             outside += not abs(p[j]) <= REDUCTION_LIMIT
-        if outside:
-            exact_row(p, amplitudes, c, s)
-            continue
-        for j in range(n_frequencies):
             k = (p[j] * TWO_OVER_PI + ROUND64) - ROUND64
             quadrant = np.int32(k)
             r = ((p[j] - k * P64_1) - k * P64_2) - k * P64_3
@@ -140,6 +136,8 @@ def cos_sin_float64(P, amplitudes, out):
             a = amplitudes[j]
             c[j] = a * (-cos_value if (quadrant + 1) & 2 else cos_value)
             s[j] = a * (-sin_value if quadrant & 2 else sin_value)
+        if outside:  # counted on the way: a check ahead costs a second look at p
+            exact_row(p, amplitudes, c, s)
 
 
 @compiled
@@ -156,10 +154,6 @@ def cos_sin_float32(P, amplitudes, out):
         outside = 0
         for j in range(n_frequencies):
             outside += not abs(p[j]) <= LIMIT32
-        if outside:
-            exact_row(p, amplitudes, c, s)
-            continue
-        for j in range(n_frequencies):
             k = (p[j] * TWO_OVER_PI32 + ROUND32) - ROUND32
             quadrant = np.int32(k)
             r = (((p[j] - k * P32_1) - k * P32_2) - k * P32_3) - k * P32_4
@@ -172,6 +166,8 @@ def cos_sin_float32(P, amplitudes, out):
             a = amplitudes[j]
             c[j] = a * (-cos_value if (quadrant + 1) & 2 else cos_value)
             s[j] = a * (-sin_value if quadrant & 2 else sin_value)
+        if outside:  # counted on the way: a check ahead costs a second look at p
+            exact_row(p, amplitudes, c, s)
 
 
 @compiled
