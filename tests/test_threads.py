@@ -1,7 +1,9 @@
+import contextlib
 import multiprocessing
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,7 +13,7 @@ from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from surff import _threads
-from surff._threads import map_slices, n_threads
+from surff._threads import map_slices, n_threads, single_threaded_blas
 from surff.fourier import fourier_features
 
 #: Seconds after which a child counts as hung.
@@ -63,10 +65,73 @@ def test_errors_reach_the_caller(four_threads, failing):
         map_slices(fail, 4, minimum=1)
 
 
+@pytest.mark.parametrize("failing", [0, 4])
+def test_an_error_waits_for_the_other_threads(four_threads, failing):
+    # A thread left behind would go on writing into the caller's arrays.
+    ended = []
+
+    def fail(rows):
+        if rows.start == failing:
+            raise ZeroDivisionError
+        if rows.start == 12:
+            time.sleep(0.2)
+        ended.append(rows.start)
+
+    with pytest.raises(ZeroDivisionError):
+        map_slices(fail, 16, minimum=4)
+    assert sorted(ended) == [start for start in (0, 4, 8, 12) if start != failing]
+
+
+def test_results_come_in_the_order_of_the_rows(four_threads):
+    def last_first(rows):
+        time.sleep(0.02 * (4 - rows.start))
+        return rows.start
+
+    assert map_slices(last_first, 4, minimum=1) == [0, 1, 2, 3]
+
+
 def test_threads_follow_the_limits_of_blas():
     assert n_threads() >= 1
-    with threadpool_limits(1):
+    with threadpool_limits(1, user_api="blas"):
         assert n_threads() == 1
+
+
+def blas_threads():
+    return [library.num_threads for library in _threads._blas()]
+
+
+@pytest.mark.skipif(not _threads._blas(), reason="threadpoolctl knows no BLAS here")
+def test_blas_is_single_threaded_inside_a_pass_and_restored_after(four_threads):
+    seen = []
+
+    def look(rows):
+        seen.append(blas_threads())
+        if rows.start == 3:
+            raise ZeroDivisionError
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with pytest.raises(ZeroDivisionError):
+            map_slices(look, 4, minimum=1)
+        assert blas_threads() == before
+    assert len(seen) == 4
+    assert all(set(limits) == {1} for limits in seen)
+
+
+@pytest.mark.skipif(not _threads._blas(), reason="threadpoolctl knows no BLAS here")
+def test_overlapping_passes_restore_the_limits_once(monkeypatch):
+    monkeypatch.setattr(_threads, "_n_cpus", lambda: 4)
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        first, second = single_threaded_blas(), single_threaded_blas()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(blas_threads()) == {1}
+        # A pass that starts now plans with the limits outside, not with the one inside.
+        assert n_threads() == min(before)
+        second.__exit__(None, None, None)
+        assert blas_threads() == before
 
 
 def exact_problem():
@@ -93,32 +158,38 @@ def test_concurrent_calls_give_identical_results(four_threads):
 
 
 def _transform_in_child(connection, X, frequencies):
-    connection.send(fourier_features(X, frequencies))
+    Z = fourier_features(X, frequencies)
+    connection.send((Z, [library.num_threads for library in _threads._blas()]))
     connection.close()
 
 
 @pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="no fork here"
 )
-@pytest.mark.parametrize("locked", [False, True])
-def test_a_forked_child_computes_features(four_threads, locked):
+@pytest.mark.parametrize("state", ["idle", "locked", "in a pass"])
+def test_a_forked_child_computes_features(four_threads, state):
     X, frequencies = exact_problem()
     expected = fourier_features(X, frequencies)
     assert _threads._pool is not None  # the child inherits a pool without its threads
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_transform_in_child, args=(sender, X, frequencies))
-    if locked:  # as if another thread were making the pool at that moment
-        _threads._lock.acquire()
-    with warnings.catch_warnings():
+    # What another thread may be doing at that moment: making the pool, or a pass.
+    busy = {
+        "idle": contextlib.nullcontext(),
+        "locked": _threads._lock,
+        "in a pass": single_threaded_blas(),
+    }[state]
+    limits = blas_threads()
+    with busy, warnings.catch_warnings():
         # Python 3.12 warns of any fork of a process with threads.
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         child.start()
-    if locked:
-        _threads._lock.release()
     try:
         assert receiver.poll(TIMEOUT), "the forked child hangs"
-        assert_array_equal(receiver.recv(), expected)
+        Z, child_limits = receiver.recv()
+        assert_array_equal(Z, expected)
+        assert child_limits == limits
         child.join(TIMEOUT)
         assert child.exitcode == 0
     finally:

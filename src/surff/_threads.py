@@ -15,7 +15,7 @@ import functools
 import itertools
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 from threadpoolctl import ThreadpoolController
 
@@ -126,5 +126,5 @@ def map_slices(function, n_rows, minimum=64):
             first = function(slices[0])
         finally:
             # Also after an error no thread may go on writing into the caller's arrays.
-            rest = [future.result() for future in futures]
-    return [first, *rest]
+            wait(futures)
+    return [first, *(future.result() for future in futures)]
