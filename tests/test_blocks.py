@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from surff import blocks
-from surff.blocks import block_rows, row_blocks
+from surff.blocks import block_rows, feature_blocks, map_rows, row_blocks
+from surff.fourier import FourierMap
 
 
 @given(n_rows=st.integers(0, 500), size=st.integers(1, 600))
@@ -36,3 +38,49 @@ def test_block_size_in_closed_form(monkeypatch):
 @pytest.mark.parametrize("size", [1, 2, 7])
 def test_no_rows_no_blocks(size):
     assert list(row_blocks(0, size)) == []
+
+
+def problem(n, dtype=np.float64):
+    rng = np.random.default_rng(0)
+    frequencies = rng.integers(-8, 9, size=(5, 3)) / 4  # exact projections
+    X = rng.integers(-8, 9, size=(n, 3)) / 8
+    return FourierMap(frequencies.astype(dtype)), X.astype(dtype)
+
+
+@given(
+    n=st.integers(1, 500),
+    block_bytes=st.sampled_from([1, 2**14, 2**22]),
+    data=st.data(),
+)
+def test_feature_blocks_are_the_rows_asked_for(n, block_bytes, data):
+    feature_map, X = problem(n)
+    rows = data.draw(
+        st.none() | st.lists(st.integers(0, n - 1), min_size=1, max_size=300)
+    )
+    rows = None if rows is None else np.array(rows)
+    all_rows = np.arange(n) if rows is None else rows
+    start = data.draw(st.integers(0, len(all_rows)))
+    stop = data.draw(st.integers(start, len(all_rows)))
+    part = data.draw(st.sampled_from([None, slice(start, stop)]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK_BYTES", block_bytes)
+        found = [
+            (np.arange(n)[index], Z.copy())
+            for index, Z in feature_blocks(feature_map, X, rows, part)
+        ]
+    wanted = all_rows if part is None else all_rows[part]
+    indices = [index for index, _ in found]
+    assert_array_equal(np.concatenate([np.zeros(0, int), *indices]), wanted)
+    for index, Z in found:
+        assert_array_equal(Z, feature_map(X[index]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [0, 1, 500])
+def test_rows_mapped_on_all_threads_equal_those_mapped_on_one(dtype, n):
+    feature_map, X = problem(n, dtype)
+    Z = map_rows(feature_map, X)
+    assert_array_equal(Z, feature_map(X))
+    out = np.empty_like(Z)
+    assert map_rows(feature_map, X, out) is out
+    assert_array_equal(out, Z)

@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surff._trig import REDUCTION_LIMIT, cos_sin_float32, cos_sin_float64
+from surff._trig import (
+    REDUCTION_LIMIT,
+    cos_sin_float32,
+    cos_sin_float64,
+    moments_float32,
+    moments_float64,
+)
 
 DTYPES = [np.float32, np.float64]
 #: Absolute error that the module promises, for amplitudes up to 1.
@@ -181,3 +187,21 @@ def test_any_finite_double(x):
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_any_finite_single(x):
     assert largest_error(np.array([x], np.float32)) < BOUND[np.float32]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 31, 48])
+@pytest.mark.parametrize("k", [0, 1, 3])
+@pytest.mark.parametrize("n_rows", [1, 2, 16])
+def test_moments_are_added_to_what_is_there(dtype, n, k, n_rows):
+    rng = np.random.default_rng(0)
+    P = rng.uniform(-9, 9, size=(n, 7)).astype(dtype)
+    a, Y = rng.normal(size=7).astype(dtype), rng.normal(size=(n, k))
+    before = rng.normal(size=(k, 14))
+    moments = before.copy()
+    kernel = {np.float32: moments_float32, np.float64: moments_float64}[dtype]
+    kernel(P, a, Y, np.empty((n_rows, 14), dtype), moments)
+    Z = np.hstack([a * exact(math.cos, P), a * exact(math.sin, P)])
+    # Features are off by BOUND, the sums of n of them in float64 by n times that.
+    tolerance = (n + 1) * 4 * abs(a).max() * abs(Y).max(initial=1) * BOUND[dtype]
+    assert_allclose(moments, before + Y.T @ Z, rtol=0, atol=tolerance)
