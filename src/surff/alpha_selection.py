@@ -1,4 +1,4 @@
-r"""Choosing alpha by k-fold cross-validation from normal equations.
+r"""Choosing alpha from normal equations: k-fold, GCV, leave-one-out.
 
 The folds' normal equations are formed once, in one pass over the data. Those of the
 rows outside fold f are the total less the fold's, so the coefficients
@@ -15,6 +15,7 @@ more streaming pass for all alphas together.
 from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 from scipy.linalg import blas
 
 from surff._threads import map_slices
@@ -27,7 +28,9 @@ __all__ = [
     "Split",
     "best_index",
     "coefficient_path",
+    "gcv_errors",
     "held_out_decisions",
+    "leave_one_out_decisions",
     "relative_grid",
     "splits_equations",
     "squared_errors",
@@ -163,6 +166,117 @@ def held_out_decisions(feature_map, X, rows, coefs, intercepts):
 
     map_slices(decide, len(rows))
     return decisions.reshape(len(rows), n_alphas, k) + intercepts
+
+
+class Spectrum(NamedTuple):
+    """Eigendecomposition of centred normal equations, which serves every alpha."""
+
+    eigenvalues: np.ndarray  # (m,), >= 0
+    vectors: np.ndarray  # (m, m)
+    projected: np.ndarray  # (m, k), moments in the basis of the vectors
+
+
+def spectrum(equations, fit_intercept=True):
+    """Eigendecomposition of the Gram matrix, about ``9 m^3`` operations."""
+    centred = equations.centred(fit_intercept)
+    eigenvalues, vectors = linalg.eigh(centred.gram, lower=False, overwrite_a=True)
+    return Spectrum(eigenvalues.clip(min=0.0), vectors, vectors.T @ centred.moments)
+
+
+def gcv_errors(equations, alphas, fit_intercept=True):
+    r"""Generalised cross-validation of every alpha, without a look at the data.
+
+    .. math:: \mathrm{GCV}(\alpha) = \frac{\mathrm{RSS}(\alpha) / n}
+              {\bigl(1 - (\mathrm{df}(\alpha) + 1) / n\bigr)^2},
+              \quad \mathrm{df}(\alpha) = \sum_j \frac{e_j}{e_j + \alpha}
+
+    with the eigenvalues e of the centred Gram matrix; the 1 stands for the intercept.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+        Of all rows; their sum of weights is n.
+    alphas : ndarray of shape (n_alphas,)
+        Regularisation, > 0.
+    fit_intercept : bool, default=True
+        Whether the model has an intercept.
+
+    Returns
+    -------
+    errors : ndarray of shape (n_alphas, k)
+        infinite where df leaves no degree of freedom.
+
+    References
+    ----------
+    .. [1] G. H. Golub, M. Heath, G. Wahba, "Generalized Cross-Validation as a Method
+       for Choosing a Good Ridge Parameter", Technometrics 21(2), 1979.
+    """
+    e, _, projected = spectrum(equations, fit_intercept)
+    n = equations.weight_sum
+    total = equations.target_square
+    if fit_intercept:
+        total = total - equations.target_sum**2 / n
+    shrunk = e[:, None] + np.asarray(alphas)
+    rss = total - np.einsum(
+        "jk,ja->ak", projected**2, (shrunk + alphas) / shrunk**2, optimize=True
+    )
+    df = np.sum(e[:, None] / shrunk, axis=0) + bool(fit_intercept)
+    left = np.where(df < n, 1.0 - df / n, 0.0)[:, None]
+    with np.errstate(divide="ignore"):
+        return np.where(left > 0, rss.clip(min=0.0) / n / left**2, np.inf)
+
+
+def leave_one_out_decisions(feature_map, X, Y, equations, alphas, fit_intercept=True):
+    r"""Predictions of each row by the model fitted to all the others.
+
+    With the residual :math:`r_i` of the fit to all rows and the leverage
+    :math:`h_i = z_i^\top (G + \alpha I)^{-1} z_i + 1 / n` (features centred, the last
+    term for the intercept) the left-out residual is :math:`r_i / (1 - h_i)`, exactly.
+
+    Parameters
+    ----------
+    feature_map, X, Y
+        See `surff.normal_equations.accumulate`.
+    equations : NormalEquations
+        Of all rows. A row of weight w counts as w rows, one of which is left out.
+    alphas : ndarray of shape (n_alphas,)
+        Regularisation, > 0.
+    fit_intercept : bool, default=True
+        Whether the model has an intercept.
+
+    Returns
+    -------
+    decisions : ndarray of shape (n_samples, n_alphas, k)
+
+    Notes
+    -----
+    One eigendecomposition and one streaming pass of ``O(n m^2)``.
+
+    References
+    ----------
+    .. [1] D. M. Allen, "The Relationship between Variable Selection and Data
+       Augmentation and a Method for Prediction", Technometrics 16(1), 1974.
+    """
+    e, vectors, projected = spectrum(equations, fit_intercept)
+    n = equations.weight_sum
+    z_mean = y_mean = 0.0
+    if fit_intercept:
+        z_mean, y_mean = equations.feature_sum / n, equations.target_sum / n
+    inverse = 1.0 / (e[:, None] + np.asarray(alphas))
+    m, k = projected.shape
+    coefs = (inverse[:, :, None] * projected[:, None]).reshape(m, -1)
+    decisions = np.empty((X.shape[0], len(alphas), k))
+
+    def decide(part):
+        for rows, Z in feature_blocks(feature_map, X, part=part):
+            rotated = (Z - z_mean) @ vectors
+            fitted = (rotated @ coefs).reshape(len(Z), -1, k) + y_mean
+            leverage = np.square(rotated) @ inverse + bool(fit_intercept) / n
+            left_out = (Y[rows, None] - fitted) / (1.0 - leverage)[:, :, None]
+            decisions[rows] = Y[rows, None] - left_out
+
+    map_slices(decide, X.shape[0])
+    return decisions
 
 
 def relative_grid(equations, fit_intercept, decades):
