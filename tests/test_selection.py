@@ -361,6 +361,8 @@ def test_scores_that_cannot_rank_are_an_error():
     X, W, Y = pool(size=12)
     with pytest.raises(ValueError, match=r"SurrogateLeverage cannot rank .* 0.0; y is"):
         select(SurrogateLeverage(n_candidates=12), X, W, 0 * Y, 5)
+    with pytest.raises(ValueError, match=r"RidgeLeverage cannot rank .* alpha is far"):
+        select(RidgeLeverage(1e30, n_candidates=12), X, W, Y, 5)
     with (
         np.errstate(over="ignore"),
         pytest.raises(ValueError, match=r"SurrogateLeverage cannot rank .* inf"),

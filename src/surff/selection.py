@@ -97,14 +97,11 @@ def inclusion_probabilities(probabilities, n_frequencies):
     rest = np.cumsum(q[::-1])[::-1]
     certain = np.arange(len(q))
     shares = (n_frequencies - certain) * q
-    n_certain = int(np.argmax(shares <= rest)) if np.any(shares <= rest) else len(q)
+    n_certain = int(np.argmax(shares <= rest))  # at most n_frequencies - 1
     inclusion = np.ones(len(q))
-    if n_certain < n_frequencies:
-        inclusion[n_certain:] = (
-            (n_frequencies - n_certain) * q[n_certain:] / rest[n_certain]
-        )
-    else:
-        inclusion[n_certain:] = 0.0
+    inclusion[n_certain:] = (
+        (n_frequencies - n_certain) * q[n_certain:] / rest[n_certain]
+    )
     result = np.empty(len(q))
     result[order] = inclusion.clip(max=1.0)
     return result
@@ -122,7 +119,8 @@ def reweight(probabilities, n_frequencies, rng):
             "resample='reweight' keeps every candidate: n_candidates must be 1.0 or "
             f"{n_frequencies}, got {n_candidates} candidates."
         )
-    # A candidate that scores zero would weigh infinitely: it is dropped to rounding.
+    # A candidate that scores zero would weigh infinitely: its score is lifted to
+    # rounding.
     floor = np.finfo(np.float64).eps * probabilities.max()
     weights = 1.0 / (n_candidates * np.maximum(probabilities, floor))
     return np.arange(n_candidates), weights
@@ -171,7 +169,8 @@ class _Selector(BaseEstimator):
         if not 0 < total < np.inf:
             raise ValueError(
                 f"{type(self).__name__} cannot rank the candidates: their scores sum "
-                f"to {total}; y is zero in every row or the data overflow."
+                f"to {total}; y is zero in every row, alpha is far too large or "
+                "the data overflow."
             )
         indices, weights = RESAMPLERS[self.resample](scores / total, n_frequencies, rng)
         return Selection(pool[indices], weights)
