@@ -10,13 +10,19 @@ makes that number larger than n for every useful regularisation.
 """
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 __all__ = [
+    "DECAYS",
+    "DecayCase",
+    "decaying_spectrum",
     "leverage_function",
     "pool_surrogate_dof",
+    "spectral_dof",
     "surrogate_dof",
     "surrogate_leverage_function",
     "theorem_1_features",
@@ -195,3 +201,128 @@ def _ceil(features, delta):
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie in (0, 1), got {delta!r}.")
     return math.ceil(features / delta)
+
+
+# -- eigenvalue decay ------------------------------------------------------------------
+#
+# With mu_i the eigenvalues of K / n, which sum to one as k(x, x) = 1, and lambda =
+# 1 / sqrt(n), the degrees of freedom d = sum_i mu_i / (mu_i + lambda) count, up to a
+# constant factor, the mu_i above lambda:
+#
+#   mu_i ~ exp(-i)     above lambda for i < log(1 / lambda): d ~ log(n) / 2,
+#   mu_i ~ i^(-2t)     for i < lambda^(-1/(2t)): d ~ n^(1/(4t)); the tail adds a factor,
+#   mu_i = 1/(i H_n)   H_n = 1 + 1/2 + ... + 1/n: with c = lambda H_n,
+#                      d = sum_i 1 / (1 + c i) ~ log(1 + c n) / c ~ sqrt(n) / 2, as
+#                      log(1 + c n) ~ log(n) / 2 and H_n ~ log(n). (Were the mu_i 1/i,
+#                      not summing to one, d would be a factor log(n) larger.)
+#
+# Leverage sampling needs s ~ d log(d) features: log(n) log(log(n)), which Li et al.
+# bound by log(n)^2; n^(1/(4t)) log(n); sqrt(n) log(n). The surrogate's D lies between
+# 1 / lambda and (1 + mu_1) / lambda whatever the decay, hence s ~ sqrt(n) log(d).
+
+
+class DecayCase(NamedTuple):
+    """One way in which eigenvalues decay, and what theory says of it.
+
+    Attributes
+    ----------
+    eigenvalues : callable
+        ``(i, t)`` to the i-th eigenvalue, i = 1, 2, ..., not yet summing to one.
+    dof_order : callable
+        ``(n, t)`` to the order of the effective degrees of freedom d at
+        :math:`\\lambda = n^{-1/2}`, up to a constant factor.
+    eigenvalues_text, dof_text, features_text : str
+        The same in words; the last is the order of the number of features that
+        leverage sampling needs.
+    """
+
+    eigenvalues: Callable
+    dof_order: Callable
+    eigenvalues_text: str
+    dof_text: str
+    features_text: str
+
+
+#: Cases of decay by name. ``t`` >= 1 is the rate of the polynomial one alone.
+DECAYS = {
+    "exponential": DecayCase(
+        eigenvalues=lambda i, t: np.exp(-i),
+        dof_order=lambda n, t: np.log(n),
+        eigenvalues_text="exp(-i)",
+        dof_text="log n",
+        features_text="log n log log n",
+    ),
+    "polynomial": DecayCase(
+        eigenvalues=lambda i, t: i ** (-2.0 * t),
+        dof_order=lambda n, t: n ** (0.25 / t),
+        eigenvalues_text="i^(-2t)",
+        dof_text="n^(1/4t)",
+        features_text="n^(1/4t) log n",
+    ),
+    "harmonic": DecayCase(
+        eigenvalues=lambda i, t: 1.0 / i,
+        dof_order=lambda n, t: np.sqrt(n),
+        eigenvalues_text="1/i",
+        dof_text="n^(1/2)",
+        features_text="n^(1/2) log n",
+    ),
+}
+
+
+def decaying_spectrum(decay, n_samples, t=1.0):
+    r"""Eigenvalues of :math:`K / n` that decay as asked for and sum to one.
+
+    Parameters
+    ----------
+    decay : {"exponential", "polynomial", "harmonic"}
+        Key of `DECAYS`.
+    n_samples : int
+        How many: n, >= 1.
+    t : float, default=1.0
+        Rate of the polynomial decay :math:`i^{-2t}`, >= 1.
+
+    Returns
+    -------
+    eigenvalues : ndarray of shape (n_samples,)
+        Descending; they sum to one as those of a kernel with k(x, x) = 1 do.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or t < 1.
+
+    Examples
+    --------
+    >>> decaying_spectrum("harmonic", 2).round(3)
+    array([0.667, 0.333])
+    """
+    if decay not in DECAYS:
+        raise ValueError(f"decay must be one of {', '.join(DECAYS)}, got {decay!r}.")
+    if not t >= 1.0:
+        raise ValueError(f"t must be at least 1, got {t!r}.")
+    i = np.arange(1.0, n_samples + 1.0)
+    eigenvalues = DECAYS[decay].eigenvalues(i, t)
+    return eigenvalues / eigenvalues.sum()
+
+
+def spectral_dof(eigenvalues, lam):
+    r"""Effective degrees of freedom :math:`d = \sum_i \mu_i / (\mu_i + \lambda)`.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (n_samples,)
+        :math:`\mu_i`, those of :math:`K / n`, >= 0.
+    lam : float
+        :math:`\lambda = \alpha / n`, > 0.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> spectral_dof(np.array([0.75, 0.25]), lam=0.25)
+    1.25
+    """
+    return float(np.sum(eigenvalues / (eigenvalues + lam)))

@@ -14,7 +14,7 @@ from surff.experiments.protocol import ABLATION
 from surff.experiments.render import LABELS, picture_caption
 from surff.experiments.statistics import summarise
 
-__all__ = ["save", "table2_figure"]
+__all__ = ["decay_figure", "save", "table2_figure"]
 
 # Okabe and Ito's colours, distinct in every common kind of colour blindness; markers
 # and dashes tell the methods apart in print.
@@ -297,3 +297,46 @@ def figure_title(dataset, config):
         f"{DATASETS[dataset].title} (d = {DATASETS[dataset].n_features}), "
         f"protocol {config.protocol}, {trials}"
     )
+
+
+def decay_figure(rows, caption):
+    """Degrees of freedom and numbers of features against n, by decay.
+
+    Parameters
+    ----------
+    rows : list of surff.experiments.table3.DecayRow
+    caption : str
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    """
+    with _style():
+        figure = _figure(8.6, 4.4, "Eigenvalue decay and features needed", [caption])
+        left, right = figure.subplots(1, 2)
+        for row, style in zip(rows, STYLES.values(), strict=False):
+            for axes, quantity in ((left, row.dof), (right, row.leverage)):
+                axes.plot(row.sizes, quantity.values, **style, label=row.eigenvalues)
+                axes.plot(row.sizes, quantity.order_values, "k:", linewidth=1, zorder=4)
+        bounds = [row.surrogate.values for row in rows]
+        right.fill_between(
+            rows[0].sizes,
+            np.min(bounds, axis=0),
+            np.max(bounds, axis=0),
+            color="#999999",
+            alpha=0.4,
+            linewidth=0,
+            label="surrogate, all decays",
+        )
+        left.plot([], [], "k:", linewidth=1, label="order in theory")
+        for axes, title in (
+            (left, "Effective degrees of freedom d"),
+            (right, "Features s for leverage sampling"),
+        ):
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_title(title)
+            axes.set_xlabel("rows n")
+        left.legend(frameon=False, fontsize=8.5)
+        right.legend(handles=right.collections, frameon=False, fontsize=8.5)
+    return figure

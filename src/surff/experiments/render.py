@@ -435,7 +435,7 @@ def markdown_table(cells, config, sentences):
                 line += [_accuracy(cell)]
                 line += [_printed(cell)] if method in METHODS else []
             body.append(line)
-        lines += ["", *_markdown_grid(header, body)]
+        lines += ["", *markdown_grid(header, body)]
 
         compared = [method for method in methods if method in METHODS]
         deviations = _deviation_rows(cells, dataset, compared, config)
@@ -448,7 +448,7 @@ def markdown_table(cells, config, sentences):
                 else ":"
             ),
             "",
-            *_markdown_grid(
+            *markdown_grid(
                 ["", *(LABELS[method] for method in compared)],
                 [[name, *texts] for name, texts in deviations.items()],
             ),
@@ -461,11 +461,27 @@ def markdown_table(cells, config, sentences):
             [f"{m}d", *(_time(cells.get((dataset, m, k)), k) for k in timed)]
             for m in multiples
         ]
-        lines += _markdown_grid(["s", *(LABELS[method] for method in timed)], body)
+        lines += markdown_grid(["s", *(LABELS[method] for method in timed)], body)
     return "\n".join(lines) + "\n"
 
 
-def _markdown_grid(header, body):
+def markdown_grid(header, body):
+    """Lines of a table, numbers to the right.
+
+    Parameters
+    ----------
+    header : sequence of str
+    body : sequence of sequence of str
+
+    Returns
+    -------
+    lines : list of str
+
+    Examples
+    --------
+    >>> markdown_grid(["s", "RFF"], [["2d", "70.1"]])
+    ['|  s |  RFF |', '|---:|-----:|', '| 2d | 70.1 |']
+    """
     widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
 
     def line(values):
@@ -498,7 +514,7 @@ def latex_table(cells, config, sentences):
     heads, rules, column = [], [], 3
     for name in methods:
         width = 2 if name in METHODS else 1
-        heads.append(f"\\multicolumn{{{width}}}{{c}}{{{_tex(LABELS[name])}}}")
+        heads.append(f"\\multicolumn{{{width}}}{{c}}{{{tex(LABELS[name])}}}")
         rules.append(f"\\cmidrule(lr){{{column}-{column + width - 1}}}")
         column += width
     subheads = ["data set", "$s$"]
@@ -519,7 +535,7 @@ def latex_table(cells, config, sentences):
             *_latex_float(
                 f"table2-{config.protocol}",
                 " ".join(sentences),
-                [f" & & {' & '.join(heads)} \\\\", " ".join(rules), _tex_row(subheads)],
+                [f" & & {' & '.join(heads)} \\\\", " ".join(rules), tex_row(subheads)],
                 _latex_body(cells, methods, accuracies),
             ),
             "",
@@ -527,7 +543,7 @@ def latex_table(cells, config, sentences):
                 f"table2-{config.protocol}-time",
                 "Generation time, in brackets over RFF's, of the runs of Table "
                 f"\\ref{{tab:table2-{config.protocol}}}.",
-                [_tex_row(["data set", "$s$", *(_tex(LABELS[k]) for k in timed)])],
+                [tex_row(["data set", "$s$", *(tex(LABELS[k]) for k in timed)])],
                 _latex_body(
                     cells, timed, lambda row: [_time(row[k], k) for k in timed]
                 ),
@@ -540,7 +556,7 @@ def latex_table(cells, config, sentences):
 def _latex_float(label, caption, head, body):
     n_columns = body[1].count("&") + 1
     if not caption.endswith("}."):
-        caption = _tex(caption)
+        caption = tex(caption)
     return [
         "\\begin{table*}",
         "\\centering",
@@ -565,16 +581,18 @@ def _latex_body(cells, methods, texts):
             row = {name: cells.get((dataset, multiple, name)) for name in methods}
             size = "$d$" if multiple == 1 else f"${multiple}d$"
             name = dataset if i == 0 else ""
-            lines.append(_tex_row([_tex(name), size, *map(_tex, texts(row))]))
+            lines.append(tex_row([tex(name), size, *map(tex, texts(row))]))
     return lines
 
 
-def _tex_row(texts):
+def tex_row(texts):
+    r"""Join cells, already escaped, to a row of a ``tabular``."""
     return f"{' & '.join(texts)} \\\\"
 
 
 _TEX = {
     "\\": "\\textbackslash{}",
+    "^": "\\textasciicircum{}",
     "%": "\\%",
     "&": "\\&",
     "#": "\\#",
@@ -587,7 +605,14 @@ _TEX = {
 }
 
 
-def _tex(text):
+def tex(text):
+    """Escape a text for LaTeX.
+
+    Examples
+    --------
+    >>> tex("5 %")
+    '5 \\\\%'
+    """
     return "".join(_TEX.get(character, character) for character in text)
 
 

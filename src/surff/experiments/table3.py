@@ -1,0 +1,311 @@
+r"""The paper's table of eigenvalue decay: how many features which decay asks for.
+
+For spectra of :math:`K / n` that decay exponentially, polynomially and as 1/i, and
+:math:`\lambda = n^{-1/2}` for growing n, the effective degrees of freedom d and the
+number of features s that leverage sampling and the surrogate need are computed from
+the eigenvalues, and the slopes of log d and log s against log n are put beside those
+of the orders that theory gives, fitted over the same n: a factor log n bends a slope
+at every n that fits into memory. `surff.theory` derives the orders.
+"""
+
+import csv
+import io
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from surff.experiments.figures import decay_figure, save
+from surff.experiments.render import markdown_grid, tex, tex_row
+from surff.theory import DECAYS, decaying_spectrum, spectral_dof, theorem_1_features
+
+__all__ = [
+    "CASES",
+    "SIZES",
+    "DecayRow",
+    "Quantity",
+    "rich_table3",
+    "table3_rows",
+    "write_table3",
+]
+
+#: Numbers of rows n: half decades.
+SIZES = tuple(round(10 ** (k / 2)) for k in range(6, 15))
+
+#: Decays shown, with the rate t of the polynomial ones.
+CASES = (
+    ("exponential", 1.0),
+    ("polynomial", 1.0),
+    ("polynomial", 2.0),
+    ("harmonic", 1.0),
+)
+
+#: Failure probability in Theorem 1; it scales every s alike.
+DELTA = 0.1
+
+
+class Quantity(NamedTuple):
+    """One number that grows with n.
+
+    Attributes
+    ----------
+    name : str
+    values : ndarray of shape (k,)
+        At each of the sizes.
+    slope, theory_slope : float
+        Of its logarithm against log n over the last two decades of n: ours, and that
+        of the order in theory, logarithms and all.
+    order : str
+        The order as text.
+    order_values : ndarray of shape (k,)
+        The order at each of the sizes, equal to the value at the largest.
+    """
+
+    name: str
+    values: np.ndarray
+    slope: float
+    theory_slope: float
+    order: str
+    order_values: np.ndarray
+
+
+class DecayRow(NamedTuple):
+    """One case of decay.
+
+    Attributes
+    ----------
+    name, eigenvalues : str
+        The case, and its eigenvalues (before they sum to one) as text.
+    sizes : ndarray of shape (k,)
+        n, ascending.
+    dof : Quantity
+        Effective degrees of freedom d at lambda = n^(-1/2).
+    leverage, surrogate : Quantity
+        Features that Theorem 1 asks for with D = d, as in leverage sampling, and with
+        D = 1 / lambda, the least that the surrogate's D can be.
+    """
+
+    name: str
+    eigenvalues: str
+    sizes: np.ndarray
+    dof: Quantity
+    leverage: Quantity
+    surrogate: Quantity
+
+
+def table3_rows(sizes=SIZES, cases=CASES):
+    """Compute the table.
+
+    Parameters
+    ----------
+    sizes : sequence of int, default=SIZES
+        Numbers of rows n, at least two different ones.
+    cases : sequence of (str, float), default=CASES
+        Keys of `surff.theory.DECAYS` with rates t.
+
+    Returns
+    -------
+    rows : list of DecayRow
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two sizes, or one is below 100.
+
+    Notes
+    -----
+    Time and memory are O(n) for the largest n: a second and 0.3 GB for 10^7.
+    """
+    sizes = np.unique(np.asarray(sizes, dtype=np.int64))
+    if len(sizes) < 2 or sizes[0] < 100:
+        raise ValueError(
+            "sizes must be at least two numbers of at least 100, got "
+            f"{[int(n) for n in sizes]}."
+        )
+    return [_row(decay, t, sizes) for decay, t in cases]
+
+
+def _row(decay, t, sizes):
+    case = DECAYS[decay]
+    lambdas = sizes**-0.5
+    dof = np.array(
+        [
+            spectral_dof(decaying_spectrum(decay, n, t), lam)
+            for n, lam in zip(sizes, lambdas, strict=True)
+        ]
+    )
+    leverage = np.array([theorem_1_features(d, d, DELTA) for d in dof])
+    surrogate = np.array(
+        [
+            theorem_1_features(1.0 / lam, d, DELTA)
+            for d, lam in zip(dof, lambdas, strict=True)
+        ]
+    )
+    # The orders of s as in Theorem 1: its 16 is far from lost in log(16 d) at these d.
+    order = case.dof_order(sizes.astype(float), t)
+
+    def text(words):
+        return words.replace("2t", f"{2 * t:g}").replace("4t", f"{4 * t:g}")
+
+    return DecayRow(
+        name=decay,
+        eigenvalues=text(case.eigenvalues_text),
+        sizes=sizes,
+        dof=_quantity("d", sizes, dof, order, text(case.dof_text)),
+        leverage=_quantity(
+            "s leverage",
+            sizes,
+            leverage,
+            order * np.log(16.0 * order),
+            text(case.features_text),
+        ),
+        surrogate=_quantity(
+            "s surrogate",
+            sizes,
+            surrogate,
+            np.sqrt(sizes) * np.log(16.0 * order),
+            "n^(1/2) log d",
+        ),
+    )
+
+
+def _quantity(name, sizes, values, order, text):
+    late = sizes * 100 >= sizes[-1]
+
+    def slope(y):
+        return float(np.polyfit(np.log(sizes[late]), np.log(y[late]), 1)[0])
+
+    anchored = order * (values[-1] / order[-1])
+    return Quantity(name, values, slope(values), slope(order), text, anchored)
+
+
+# -- rendering -------------------------------------------------------------------------
+
+CAPTION = (
+    "mu_i: eigenvalues of K / n, scaled to sum to one; lambda = n^(-1/2), alpha = "
+    "n^(1/2). d: effective degrees of freedom. s: features that Theorem 1 asks for at "
+    f"failure probability {DELTA}, 5 D log(16 d) / {DELTA}, with D = d for leverage "
+    "sampling and D = 1 / lambda, the least that D can be, for the surrogate. Slopes: "
+    "of the logarithm against log n over the last two decades of n, of what was "
+    "computed and of the order in theory."
+)
+
+
+def _grid(rows):
+    """Header and body as text; the sizes shown are the full decades, or all if few."""
+    sizes = rows[0].sizes
+    shown = [i for i, n in enumerate(sizes) if math.log10(n) % 1 == 0]
+    if len(shown) < 2:
+        shown = list(range(len(sizes)))
+    header = ["mu_i", "", *(f"n = {_power(sizes[i])}" for i in shown)]
+    header += ["slope", "theory", "order"]
+    body = []
+    for row in rows:
+        for k, quantity in enumerate((row.dof, row.leverage, row.surrogate)):
+            digits = ".1f" if k == 0 else ".0f"
+            body.append(
+                [
+                    row.eigenvalues if k == 0 else "",
+                    quantity.name,
+                    *(f"{quantity.values[i]:{digits}}" for i in shown),
+                    f"{quantity.slope:.3f}",
+                    f"{quantity.theory_slope:.3f}",
+                    quantity.order,
+                ]
+            )
+    return header, body
+
+
+def _power(n):
+    decade = round(math.log10(n))
+    return f"1e{decade}" if n == 10**decade else str(n)
+
+
+def rich_table3(rows):
+    """The table for the terminal, at most 100 columns wide.
+
+    Parameters
+    ----------
+    rows : list of DecayRow
+
+    Returns
+    -------
+    table : rich.table.Table
+    """
+    from rich import box
+    from rich.table import Table
+
+    header, body = _grid(rows)
+    table = Table(
+        title="Features needed as n grows, by decay of the eigenvalues of K / n",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+    for i, name in enumerate(header):
+        text = i < 2 or i == len(header) - 1
+        table.add_column(name, justify="left" if text else "right", no_wrap=True)
+    for k, line in enumerate(body):
+        table.add_row(*line, end_section=k % 3 == 2)
+    return table
+
+
+def write_table3(rows, out):
+    """Write ``table3.md``, ``.tex``, ``.csv``, ``.png`` and ``.svg`` into a directory.
+
+    Parameters
+    ----------
+    rows : list of DecayRow
+    out : Path
+        Made if missing.
+
+    Returns
+    -------
+    paths : list of Path
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    header, body = _grid(rows)
+    grid = "\n".join(markdown_grid(header, body))
+    texts = {
+        "table3.md": f"# Table 3, eigenvalue decay\n\n{CAPTION}\n\n{grid}\n",
+        "table3.tex": _latex(header, body),
+        "table3.csv": _csv(rows),
+    }
+    for name, text in texts.items():
+        (out / name).write_text(text, encoding="utf-8")
+    paths = [out / name for name in texts]
+    return paths + save(decay_figure(rows, CAPTION), out / "table3")
+
+
+def _latex(header, body):
+    columns = "".join("l" if i < 2 else "r" for i in range(len(header) - 1)) + "l"
+    lines = [
+        "% Needs \\usepackage{booktabs,graphicx}",
+        "\\begin{table*}",
+        "\\centering",
+        f"\\caption{{{tex(CAPTION)}}}",
+        "\\label{tab:table3}",
+        "\\resizebox{\\textwidth}{!}{%",
+        f"\\begin{{tabular}}{{{columns}}}",
+        "\\toprule",
+        tex_row(map(tex, header)),
+    ]
+    for k, line in enumerate(body):
+        lines += ["\\midrule"] if k % 3 == 0 else []
+        lines.append(tex_row(map(tex, line)))
+    lines += ["\\bottomrule", "\\end{tabular}}", "\\end{table*}"]
+    return "\n".join(lines) + "\n"
+
+
+def _csv(rows):
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["decay", "quantity", "n", "value", "slope", "theory_slope"])
+    for row in rows:
+        for quantity in (row.dof, row.leverage, row.surrogate):
+            for n, value in zip(row.sizes, quantity.values, strict=True):
+                slopes = f"{quantity.slope:.6g}", f"{quantity.theory_slope:.6g}"
+                writer.writerow([row.name, quantity.name, n, f"{value:.8g}", *slopes])
+    return out.getvalue()
