@@ -154,6 +154,15 @@ def test_cholesky_refuses_a_singular_matrix(alpha):
     assert issubclass(SingularError, ValueError)
 
 
+@given(seed=st.integers(0, 2**32), n=st.integers(1, 20), rank=st.integers(1, 5))
+def test_cholesky_refuses_factors_made_of_rounding_errors(seed, n, rank):
+    # LAPACK finishes about every other time, with pivots of the size of rounding.
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, rank + 3))
+    total = equations(Z, np.ones((n, 1))).centred(False)
+    assert list(SOLVERS["cholesky"](total.gram, total.moments, [0.0])) == [None]
+
+
 def test_cholesky_goes_on_after_a_singular_alpha():
     total = equations(*rank_deficient()).centred(False)
     path = list(SOLVERS["cholesky"](total.gram, total.moments, [0.0, 0.7]))
@@ -182,3 +191,13 @@ def test_constant_columns_have_no_weight(name):
     coef, b = solve(equations(Z, Y).centred(), 0.1, name)
     assert_allclose(coef[2], 0, atol=1e-10)
     assert_allclose((Z @ coef + b).mean(axis=0), Y.mean(axis=0), rtol=1e-12)
+
+
+def test_cholesky_is_at_home_with_columns_of_any_scale():
+    # D G D + alpha I with alpha = 0 is as well conditioned as G, whatever D is.
+    rng = np.random.default_rng(0)
+    Z, Y = rng.normal(size=(40, 8)), rng.normal(size=(40, 2))
+    scales = 10.0 ** np.linspace(-9, 9, 8)
+    gram = np.asfortranarray((Z * scales).T @ (Z * scales))
+    (coef,) = cholesky(gram, (Z * scales).T @ Y, [0.0])
+    assert_allclose(coef * scales[:, None], np.linalg.lstsq(Z, Y)[0], rtol=1e-10)

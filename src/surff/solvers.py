@@ -42,11 +42,13 @@ def cholesky(gram, moments, alphas):
     for alpha in alphas:
         factor = gram.copy(order="F")
         diagonal = np.einsum("ii->i", factor)
-        # Beyond this the factor is made of rounding errors even where LAPACK finishes.
-        floor = len(gram) * np.finfo(np.float64).eps * diagonal.max(initial=0.0)
         diagonal += alpha
+        scale = diagonal.copy()
         factor, info = lapack.dpotrf(factor, lower=0, clean=0, overwrite_a=1)
-        if info or np.einsum("ii->i", factor).min() ** 2 <= floor:
+        # A pivot this small beside its own diagonal entry is made of rounding errors,
+        # even where LAPACK finishes; the ratio does not depend on the columns' scales.
+        pivots = np.einsum("ii->i", factor) ** 2
+        if info or np.any(pivots <= len(gram) * np.finfo(np.float64).eps * scale):
             yield None
             continue
         coef, _ = lapack.dpotrs(factor, moments, lower=0)

@@ -41,7 +41,7 @@ from surff.leverage import ridge_column_scores, surrogate_column_scores
 from surff.normal_equations import CentredEquations, accumulate
 from surff.ridge import KernelRidgeClassifier
 from surff.selection import RidgeLeverage, SurrogateLeverage
-from surff.solvers import cholesky
+from surff.solvers import SingularError, cholesky
 from surff.spectral import Gaussian
 
 __all__ = ["METHODS", "PROBLEMS", "PROTOCOLS", "Problem", "load_problem"]
@@ -374,6 +374,8 @@ def published_group(group, part, splits):
             group, side.train, feature_map, part.X, side.test_rows
         ):
             hits = (decisions > 0) == (part.y[side.test_rows, None] > 0)
+            # A lambda whose system is singular predicts nan and is never chosen.
+            hits = np.where(np.isnan(decisions), -np.inf, hits)
             correct[method] += hits.mean(axis=0) / len(splits)
     chosen = {}
     for method, candidate in group.items():
@@ -384,8 +386,13 @@ def published_group(group, part, splits):
     for method, decisions in published_decisions(
         chosen, total, feature_map, part.test_X, test_rows
     ):
-        hits = (decisions[:, 0] > 0) == (part.test_y > 0)
         alpha = float(chosen[method].lambdas[0])
+        if np.isnan(decisions).any():
+            raise SingularError(
+                f"{method}: the weighted Z^T Z + lambda I is singular to working "
+                f"precision for every lambda={group[method].lambdas.tolist()}."
+            )
+        hits = (decisions[:, 0] > 0) == (part.test_y > 0)
         results[method] = {
             "accuracy": float(hits.mean()),
             "alpha": alpha,
