@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
 
 from surff.normal_equations import NormalEquations
-from surff.solvers import SOLVERS, SingularError, intercept, solve
+from surff.solvers import SOLVERS, SingularError, cholesky, intercept, solve
 
 ALPHAS = [1e-3, 0.7, 50.0]
 names = pytest.mark.parametrize("name", sorted(SOLVERS))
