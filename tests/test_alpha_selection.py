@@ -1,14 +1,16 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit
 
 from surff.alpha_selection import (
     AlphaPath,
     best_index,
     coefficient_path,
+    gcv_errors,
     held_out_decisions,
+    leave_one_out_decisions,
     relative_grid,
     splits_equations,
     squared_errors,
@@ -150,6 +152,69 @@ def test_held_out_decisions_are_the_linear_predictions(dtype):
     expected = np.einsum("nm,mak->nak", feature_map(X[rows]).astype(float), coefs)
     tolerance = 1e-4 if dtype is np.float32 else 1e-11
     assert_allclose(decisions, expected + intercepts, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gcv_is_its_formula_with_the_hat_matrix(fit_intercept, weighted):
+    feature_map, X, Y, weight = problem()
+    repeats = weight.astype(int) if weighted else np.ones(60, int)
+    # A weight is a repetition: the formula is written out for the repeated rows.
+    Z, T = np.repeat(feature_map(X), repeats, axis=0), np.repeat(Y, repeats, axis=0)
+    n = len(Z)
+    equations = accumulate(feature_map, X, Y, weight if weighted else None)
+    errors = gcv_errors(equations, ALPHAS, fit_intercept)
+    if fit_intercept:
+        Z, T = Z - Z.mean(axis=0), T - T.mean(axis=0)
+    for i, alpha in enumerate(ALPHAS):
+        hat = Z @ np.linalg.solve(Z.T @ Z + alpha * np.eye(10), Z.T)
+        df = np.trace(hat) + fit_intercept
+        expected = np.mean((T - hat @ T) ** 2, axis=0) / (1 - df / n) ** 2
+        assert_allclose(errors[i], expected, rtol=1e-9)
+
+
+def test_gcv_without_a_degree_of_freedom_is_infinite():
+    feature_map, X, Y, _ = problem(n=4)
+    errors = gcv_errors(accumulate(feature_map, X, Y), np.array([1e-20, 0.7]))
+    assert np.isinf(errors[0]).all()
+    assert np.isfinite(errors[1]).all()
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_leave_one_out_equals_fits_without_the_row(fit_intercept):
+    feature_map, X, Y, _ = problem()
+    equations = accumulate(feature_map, X, Y)
+    decisions = leave_one_out_decisions(
+        feature_map, X, Y, equations, ALPHAS, fit_intercept
+    )
+    assert decisions.shape == (60, 3, 2)
+    Z = feature_map(X)
+    for i, alpha in enumerate(ALPHAS):
+        ridge = Ridge(alpha, fit_intercept=fit_intercept)
+        for row in range(0, 60, 7):
+            others = np.delete(np.arange(60), row)
+            ridge.fit(Z[others], Y[others])
+            expected = ridge.predict(Z[row : row + 1])[0]
+            assert_allclose(decisions[row, i], expected, rtol=1e-7)
+    reference = RidgeCV(ALPHAS, fit_intercept=fit_intercept, store_cv_results=True)
+    squares = reference.fit(Z, Y).cv_results_
+    residuals = (Y[:, None] - decisions) ** 2
+    assert_allclose(residuals.transpose(0, 2, 1), squares, rtol=1e-6)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_leave_one_out_of_a_weighted_row_leaves_one_of_its_copies_out(fit_intercept):
+    feature_map, X, Y, weight = problem()
+    source = np.repeat(np.arange(60), weight.astype(int))
+    equations = accumulate(feature_map, X, Y, weight)
+    weighted = leave_one_out_decisions(
+        feature_map, X, Y, equations, ALPHAS, fit_intercept
+    )
+    repeated = leave_one_out_decisions(
+        feature_map, X[source], Y[source],
+        accumulate(feature_map, X[source], Y[source]), ALPHAS, fit_intercept,
+    )  # fmt: skip
+    assert_allclose(weighted[source], repeated, rtol=1e-8)
 
 
 def test_grid_is_relative_to_the_mean_eigenvalue():

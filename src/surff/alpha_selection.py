@@ -222,7 +222,7 @@ def gcv_errors(equations, alphas, fit_intercept=True):
     )
     df = np.sum(e[:, None] / shrunk, axis=0) + bool(fit_intercept)
     left = np.where(df < n, 1.0 - df / n, 0.0)[:, None]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(left > 0, rss.clip(min=0.0) / n / left**2, np.inf)
 
 
