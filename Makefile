@@ -21,7 +21,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs clean
+.PHONY: help demo test lint format bench docs clean
 
 help: ## list the goals
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -40,6 +40,10 @@ lint: $(VENV)/.dev ## check style and format
 format: $(VENV)/.dev ## mend style and format where ruff can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+bench: $(VENV)/.cli ## the feature map and the methods' costs, in ratios
+	$(BIN)/python benchmarks/feature_map.py
+	$(BIN)/python benchmarks/generation.py
 
 docs: $(VENV)/.dev ## the documentation, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -1,5 +1,6 @@
 """Sphinx configuration: Markdown pages, numpydoc docstrings, one page per name."""
 
+import re
 from importlib.metadata import version as installed_version
 
 project = "surff"
@@ -37,5 +38,12 @@ def skip_inherited_requests(app, what, name, obj, skip, options):
     return skip or name == "get_metadata_routing" or name.endswith("_request")
 
 
+def join_continued_lines(app, what, name, obj, options, lines):
+    """Join lines split by a backslash: raw docstrings keep it, numpydoc reads none."""
+    joined = re.sub(r"(?<!\\) *\\\n *", " ", "\n".join(lines))
+    lines[:] = joined.split("\n")
+
+
 def setup(app):
     app.connect("autodoc-skip-member", skip_inherited_requests)
+    app.connect("autodoc-process-docstring", join_continued_lines, priority=400)
