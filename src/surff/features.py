@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 
 from surff._validation import as_generator, one_of
 from surff.blocks import map_rows
-from surff.draws import DRAWS
+from surff.draws import DRAWS, split_weights
 from surff.fourier import FourierMap
 from surff.selection import SELECTORS
 from surff.spectral import KERNELS
@@ -51,18 +51,25 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     n_components : int, default=256
         Columns that `transform` returns, >= 2 and even: a cosine and a sine for each of
         the ``n_components // 2`` frequencies.
-    kernel : {"rbf"} or SpectralMeasure, default="rbf"
+    kernel : {"rbf", "laplacian", "exponential", "matern", "cauchy", \
+            "rational_quadratic", "exponential_power"} or SpectralMeasure, \
+            default="rbf"
         Kernel to approximate; a key of `surff.spectral.KERNELS` or an object.
-    gamma : {"scale"} or float, default="scale"
-        Bandwidth, > 0, per squared unit of ``X``: the kernel is
-        :math:`\exp(-\gamma \|x - x'\|^2)`; the paper's :math:`1 / \sigma^2`. "scale"
-        is ``1 / (n_features * X.var())``, as in `sklearn.svm.SVC`.
-    draw : {"monte_carlo", "halton"} or draw object, default="monte_carlo"
-        How candidates are drawn; a key of `surff.draws.DRAWS` or an object.
+    gamma : {"scale"}, float or array-like of shape (n_features,), default="scale"
+        Bandwidth, > 0: the kernel is :math:`\exp(-\gamma \|x - x'\|^2)` for "rbf", with
+        the paper's :math:`1 / \sigma^2`; the other kernels say how they use it. "scale"
+        is ``1 / (n_features * X.var())``, as in `sklearn.svm.SVC`; an array holds one
+        bandwidth a feature.
+    draw : {"monte_carlo", "halton", "sobol", "orthogonal", "structured_orthogonal", \
+            "spherical_radial", "gauss_hermite", "sparse_grid", "reweighted", \
+            "modified"} or draw object, default="monte_carlo"
+        How candidates are drawn; a key of `surff.draws.DRAWS` or an object. The guide
+        to draws says which measures and numbers of features each is for.
     select : None, {"leverage", "surrogate"} or selector, default=None
         How frequencies are chosen among the candidates; a key of
         `surff.selection.SELECTORS`, an object such as
-        ``SurrogateLeverage(n_candidates=8.0)``, or None to keep the draw as it is.
+        ``SurrogateLeverage(n_candidates=8.0)``, or None to keep the draw as it is. A
+        draw with weights of its own takes none.
     random_state : int, RandomState, Generator or None, default=None
         Randomness of the draw and of the selection. The same int gives the same
         frequencies whatever the dtype of ``X``.
@@ -70,10 +77,13 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     Attributes
     ----------
     frequencies_ : ndarray of shape (n_components // 2, n_features_in_)
-        Frequencies, radians per unit of ``X``; dtype of ``X``.
+        Frequencies, radians per unit of ``X``; dtype of ``X``. For
+        ``draw="structured_orthogonal"`` a `surff.draws.HadamardFrequencies`, of which
+        `numpy.asarray` makes the array.
     importance_weights_ : ndarray of shape (n_components // 2,)
-        :math:`p(w_i) / q(w_i) = a_i^2`; ones without a selection.
-    gamma_ : float
+        :math:`p(w_i) / q(w_i) = a_i^2`, >= 0; ones without a selection, unless the draw
+        has weights.
+    gamma_ : float or ndarray of shape (n_features_in_,)
         Bandwidth used.
     n_features_in_ : int
         Columns of ``X``.
@@ -118,6 +128,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         "gamma": [
             StrOptions({"scale"}),
             Interval(numbers.Real, 0.0, None, closed="neither"),
+            "array-like",
         ],
         "draw": [StrOptions(set(DRAWS)), HasMethods("draw")],
         "select": [None, StrOptions(set(SELECTORS)), HasMethods("select")],
@@ -178,20 +189,33 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         rng = as_generator(self.random_state)
         n_features = X.shape[1]
         n_frequencies = self.n_components // 2
-        self.gamma_ = (
-            _scale_gamma(X, sample_weight)
-            if self.gamma == "scale"
-            else float(self.gamma)
-        )
+        self.gamma_ = _bandwidth(self.gamma, X, sample_weight)
         scale = measure.scale(self.gamma_)
 
+        def drawn(n):
+            frequencies, weights = split_weights(draw.draw(measure, n, n_features, rng))
+            return (scale * frequencies).astype(X.dtype, copy=False), weights
+
         def candidates(n):
-            frequencies = scale * draw.draw(measure, n, n_features, rng)
-            return frequencies.astype(X.dtype, copy=False)
+            frequencies, weights = drawn(n)
+            if weights is not None:
+                raise ValueError(
+                    f"draw={self.draw!r} weights its frequencies, and so does "
+                    f"select={self.select!r}: use select=None or another draw."
+                )
+            return np.asarray(frequencies)
 
         if self.select is None:
-            self.frequencies_ = candidates(n_frequencies)
-            self.importance_weights_ = np.ones(n_frequencies)
+            self.frequencies_, weights = drawn(n_frequencies)
+            if weights is None:
+                weights = np.ones(n_frequencies)
+            elif weights.min() < 0:
+                raise ValueError(
+                    f"draw={self.draw!r} gives negative weights, which no real feature "
+                    "map can carry: use signed=False, or "
+                    "surff.fourier.kernel_estimate for the kernel alone."
+                )
+            self.importance_weights_ = weights
         else:
             selector = one_of("select", self.select, SELECTORS, "select")
             if Y is None and getattr(selector, "needs_target", True):
@@ -240,6 +264,21 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             selector, "needs_target", False
         )
         return tags
+
+
+def _bandwidth(gamma, X, sample_weight=None):
+    """The parameter ``gamma`` as a float or an array of one number a feature."""
+    if isinstance(gamma, str):
+        return _scale_gamma(X, sample_weight)
+    if isinstance(gamma, numbers.Real):
+        return float(gamma)
+    gamma = check_array(gamma, ensure_2d=False, dtype=np.float64, input_name="gamma")
+    if gamma.shape != (X.shape[1],) or gamma.min() <= 0:
+        raise ValueError(
+            f"gamma must be a positive number or {X.shape[1]} of them, one a feature, "
+            f"got shape {gamma.shape} and minimum {gamma.min()}."
+        )
+    return gamma
 
 
 def _scale_gamma(X, sample_weight=None):

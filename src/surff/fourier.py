@@ -29,7 +29,7 @@ from surff._trig import (
 )
 from surff.blocks import block_rows, map_rows, row_blocks
 
-__all__ = ["FourierMap", "fourier_features", "fourier_moments"]
+__all__ = ["FourierMap", "fourier_features", "fourier_moments", "kernel_estimate"]
 
 _MAP_KERNELS = {
     np.dtype(np.float32): cos_sin_float32,
@@ -120,6 +120,38 @@ def fourier_moments(X, frequencies, Y, amplitudes=None):
     )
 
 
+def kernel_estimate(X, frequencies, weights=None, Y=None):
+    r"""Kernel matrix that weighted frequencies give, negative weights included.
+
+    Computes :math:`\frac1s \sum_i a_i \cos w_i^\top (x - y)` for all pairs of rows.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples_X, n_features)
+        Rows.
+    frequencies : array of shape (n_frequencies, n_features)
+        Frequencies, radians per unit of ``X``.
+    weights : array of shape (n_frequencies,), optional
+        Weights :math:`a_i` of any sign; ones by default.
+    Y : array of shape (n_samples_Y, n_features), optional
+        Other rows; ``X`` by default.
+
+    Returns
+    -------
+    K : ndarray of shape (n_samples_X, n_samples_Y)
+        Equal to ``Z @ Z.T`` of the feature map where no weight is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kernel_estimate(np.zeros((1, 1)), np.array([[1.0], [2.0]]), np.array([3.0, -1]))
+    array([[1.]])
+    """
+    Z = fourier_features(X, frequencies)
+    right = Z if Y is None else fourier_features(Y, frequencies)
+    return (Z if weights is None else Z * np.tile(weights, 2)) @ right.T
+
+
 class FourierMap:
     """The map with its frequencies and amplitudes bound, on the calling thread alone.
 
@@ -129,7 +161,8 @@ class FourierMap:
     Parameters
     ----------
     frequencies : ndarray of shape (n_frequencies, n_features)
-        Its dtype is that of the features.
+        Its dtype is that of the features. Or an object that stands for one and has a
+        method ``projections(X, out=None)``, as `surff.draws.HadamardFrequencies`.
     amplitudes : ndarray of shape (n_frequencies,), optional
         Factors of the pairs.
     """
@@ -149,10 +182,14 @@ class FourierMap:
     def _projections(self, X):
         """Yield row blocks and their projections ``X[block] @ frequencies.T``."""
         size = block_rows(self.n_components, self.dtype)
-        weights = self.frequencies.T
+        structured = hasattr(self.frequencies, "projections")
+        weights = None if structured else self.frequencies.T
         P = np.empty((min(size, X.shape[0]), self.n_frequencies), self.dtype)
         for block in row_blocks(X.shape[0], size):
-            if sparse.issparse(X):
+            if structured:
+                out = P[: block.stop - block.start]
+                yield block, self.frequencies.projections(X[block], out)
+            elif sparse.issparse(X):
                 yield block, np.ascontiguousarray(X[block] @ weights)
             else:
                 yield block, np.matmul(X[block], weights, out=P[: len(X[block])])

@@ -130,6 +130,16 @@ def open_uniform(rng, shape):
     return rng.random(shape).clip(min=2.0**-54)
 
 
+def golden_sequence(u):
+    """Evenly spread numbers of (0, 1), as many as in ``u`` and from its first on.
+
+    Multiples of the golden ratio shifted by a uniform number: each is uniform, so means
+    over them stay unbiased, and any run of them divides the interval almost evenly.
+    """
+    golden = (math.sqrt(5.0) - 1.0) / 2.0
+    return ((u[:1] + golden * np.arange(len(u))) % 1.0).clip(min=2.0**-54)
+
+
 class ScaleMixture(SpectralMeasure):
     r"""An isotropic measure, by the law of its :math:`\tau`.
 
@@ -513,8 +523,7 @@ class Sum(_Composite):
 
     def sample(self, rng, n_frequencies, n_features):
         U = open_uniform(rng, (n_frequencies, self.n_coordinates(n_features)))
-        golden = (math.sqrt(5.0) - 1.0) / 2.0
-        U[:, -1] = (U[:1, -1] + golden * np.arange(n_frequencies)) % 1.0
+        U[:, -1] = golden_sequence(U[:, -1])
         return self.quantile(U)
 
     def n_coordinates(self, n_features):

@@ -1,15 +1,49 @@
 """Candidate frequencies drawn from a spectral measure, without looking at the data.
 
 A draw is an object with one method,
-``draw(measure, n_frequencies, n_features, rng) -> frequencies``, that returns
-frequencies for ``gamma = 1``. The first rows of a longer draw are those of a shorter
-one with the same seed.
+``draw(measure, n_frequencies, n_features, rng)``, that returns frequencies for
+``gamma = 1``: an array of shape (n_frequencies, n_features), an object that stands for
+one and has its own ``projections(X, out=None)``, or `WeightedFrequencies` where they do
+not count alike. The first rows of a longer draw are those of a shorter one with the
+same seed, for all but `SparseGrid`.
 """
 
+from surff.draws._weights import WeightedFrequencies, split_weights
+from surff.draws.modified import Modified
 from surff.draws.monte_carlo import MonteCarlo
-from surff.draws.quasi_monte_carlo import Halton
+from surff.draws.orthogonal import Orthogonal
+from surff.draws.quadrature import GaussHermite, Reweighted, SparseGrid
+from surff.draws.quasi_monte_carlo import Halton, Sobol
+from surff.draws.spherical_radial import SphericalRadial
+from surff.draws.structured import HadamardFrequencies, StructuredOrthogonal
 
-__all__ = ["DRAWS", "Halton", "MonteCarlo"]
+__all__ = [
+    "DRAWS",
+    "GaussHermite",
+    "HadamardFrequencies",
+    "Halton",
+    "Modified",
+    "MonteCarlo",
+    "Orthogonal",
+    "Reweighted",
+    "Sobol",
+    "SparseGrid",
+    "SphericalRadial",
+    "StructuredOrthogonal",
+    "WeightedFrequencies",
+    "split_weights",
+]
 
 #: Draws by name.
-DRAWS = {"monte_carlo": MonteCarlo, "halton": Halton}
+DRAWS = {
+    "monte_carlo": MonteCarlo,
+    "halton": Halton,
+    "sobol": Sobol,
+    "orthogonal": Orthogonal,
+    "structured_orthogonal": StructuredOrthogonal,
+    "spherical_radial": SphericalRadial,
+    "gauss_hermite": GaussHermite,
+    "sparse_grid": SparseGrid,
+    "reweighted": Reweighted,
+    "modified": Modified,
+}

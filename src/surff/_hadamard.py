@@ -1,0 +1,108 @@
+r"""Products of random signs and Hadamard matrices, compiled with numba.
+
+Block b of a structured projection of a row x, zero-padded to a power of two p, is
+
+.. math:: N_b H D_{b1} H D_{b2} H D_{b3}\, x,
+
+with the Hadamard matrix :math:`H` of entries 1 and -1, diagonal matrices of signs
+:math:`D` and factors :math:`N`. H costs p log2 p additions by the fast Walsh-Hadamard
+transform. As many rows as fill a cache line go through it side by side, innermost in
+memory, so that every butterfly is a run of whole vector instructions.
+
+The kernel is single-threaded and releases the GIL.
+"""
+
+import numba
+
+__all__ = ["hadamard_projections"]
+
+#: Columns written together.
+TILE = 16
+
+compiled = numba.njit(
+    nogil=True, cache=True, fastmath={"contract"}, error_model="numpy"
+)
+
+
+@compiled
+def signed_transform(source, signs, target):
+    """Write ``H diag(signs) source`` into ``target``, which may be ``source``.
+
+    Both have shape (p, lanes). The signs go with the first two stages; every pass does
+    two, which halves the traffic with the cache.
+    """
+    p, lanes = source.shape
+    if p < 4:
+        for i in range(p):
+            for j in range(lanes):
+                target[i, j] = signs[i] * source[i, j]
+    else:
+        for i in range(0, p, 4):
+            s0, s1, s2, s3 = signs[i], signs[i + 1], signs[i + 2], signs[i + 3]
+            x0, x1, x2, x3 = source[i], source[i + 1], source[i + 2], source[i + 3]
+            y0, y1, y2, y3 = target[i], target[i + 1], target[i + 2], target[i + 3]
+            for j in range(lanes):
+                u0, u1, u2, u3 = s0 * x0[j], s1 * x1[j], s2 * x2[j], s3 * x3[j]
+                a, b, c, d = u0 + u1, u0 - u1, u2 + u3, u2 - u3
+                y0[j], y1[j], y2[j], y3[j] = a + c, b + d, a - c, b - d
+    flat = target.reshape(p * lanes)
+    run = lanes if p < 4 else 4 * lanes
+    while 4 * run <= p * lanes:
+        for start in range(0, p * lanes, 4 * run):
+            x0 = flat[start : start + run]
+            x1 = flat[start + run : start + 2 * run]
+            x2 = flat[start + 2 * run : start + 3 * run]
+            x3 = flat[start + 3 * run : start + 4 * run]
+            for j in range(run):
+                a, b = x0[j] + x1[j], x0[j] - x1[j]
+                c, d = x2[j] + x3[j], x2[j] - x3[j]
+                x0[j], x1[j], x2[j], x3[j] = a + c, b + d, a - c, b - d
+        run *= 4
+    if run < p * lanes:
+        x0, x1 = flat[:run], flat[run:]
+        for j in range(run):
+            x0[j], x1[j] = x0[j] + x1[j], x0[j] - x1[j]
+
+
+@compiled
+def hadamard_projections(X, signs, factors, buffers, P):
+    """Write the structured projections of the rows of ``X`` into ``P``.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float32 or float64
+        Rows.
+    signs : ndarray of shape (n_blocks, 3, p), dtype of ``X``
+        Diagonals of :math:`D_{b1}, D_{b2}, D_{b3}`; p >= d a power of two.
+    factors : ndarray of shape (s,), dtype of ``X``
+        Factor of each projection, ``(n_blocks - 1) p < s <= n_blocks p``.
+    buffers : ndarray of shape (2, p, lanes), dtype of ``X``, C-contiguous
+        Work space; ``lanes`` rows are transformed together.
+    P : ndarray of shape (n, s), dtype of ``X``
+        Receives the projections.
+    """
+    n, d = X.shape
+    n_blocks, _, p = signs.shape
+    s = P.shape[1]
+    lanes = buffers.shape[2]
+    padded, buffer = buffers[0], buffers[1]
+    padded[:] = 0
+    for first in range(0, n, lanes):
+        count = min(lanes, n - first)
+        for lane in range(count):
+            row = X[first + lane]
+            for j in range(d):
+                padded[j, lane] = row[j]
+        for b in range(n_blocks):
+            signed_transform(padded, signs[b, 2], buffer)
+            signed_transform(buffer, signs[b, 1], buffer)
+            signed_transform(buffer, signs[b, 0], buffer)
+            # By tiles, so that a line of the buffer is read once from the cache.
+            stop = min(p, s - b * p)
+            for start in range(0, stop, TILE):
+                tile = min(TILE, stop - start)
+                column = b * p + start
+                for lane in range(count):
+                    out = P[first + lane, column : column + tile]
+                    for j in range(tile):
+                        out[j] = factors[column + j] * buffer[start + j, lane]
