@@ -25,30 +25,33 @@ def _clock(seconds):
 
 
 class _TimeLeft(ProgressColumn):
-    """Cost left at the mean speed so far; rich's own looks back some seconds only."""
+    """What a field of the task, a function, says; rich's own guess looks back 30 s."""
 
     max_refresh = 0.5
 
     def render(self, task):
-        if not task.completed or task.total is None:
-            return Text("-:--:-- left", style="progress.remaining")
-        left = task.elapsed * (task.total - task.completed) / task.completed
-        return Text(f"{_clock(left)} left", style="progress.remaining")
+        left = task.fields["left"]()
+        text = "-:--:--" if left is None else _clock(left)
+        return Text(f"{text} left", style="progress.remaining")
 
 
 class RunProgress:
     """Progress of `run_table2`: a bar on a terminal, a line a trial elsewhere.
 
     A context manager. Writes to the standard error stream, so that a table on the
-    standard output can be piped.
+    standard output can be piped. The time left is the cost left at the mean speed
+    since the end of the first trial, which pays for loading and compiling.
 
     Parameters
     ----------
     console : rich.console.Console, optional
+    clock : callable, default=time.monotonic
+        Seconds.
     """
 
-    def __init__(self, console=None):
+    def __init__(self, console=None, clock=time.monotonic):
         self.console = Console(stderr=True) if console is None else console
+        self._clock = clock
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -60,8 +63,8 @@ class RunProgress:
             disable=not self.console.is_terminal,
         )
         self._task = None
-        self._total = self._spent = 0.0
-        self._started = 0.0
+        self._ahead = self._spent = 0.0
+        self._started = self._first = self._last = 0.0
 
     def __enter__(self):
         self._bar.start()
@@ -70,11 +73,18 @@ class RunProgress:
     def __exit__(self, *error):
         self._bar.stop()
 
+    def left(self):
+        """Seconds left, or None before the second trial has ended."""
+        if not self._spent:
+            return None
+        seconds = (self._last - self._first) * self._ahead / self._spent
+        return max(seconds - (self._clock() - self._last), 0.0)
+
     def start(self, trials):
         """See `surff.experiments.table2.Silent`."""
-        self._total = sum(trial.cost for trial in trials)
-        self._started = time.monotonic()
-        self._task = self._bar.add_task("", total=self._total or None)
+        self._ahead = sum(trial.cost for trial in trials)
+        self._started = self._clock()
+        self._task = self._bar.add_task("", total=self._ahead or None, left=self.left)
 
     def begin(self, trial):
         """See `surff.experiments.table2.Silent`."""
@@ -82,18 +92,26 @@ class RunProgress:
 
     def done(self, trial, rows):
         """See `surff.experiments.table2.Silent`."""
+        self._ahead -= trial.cost
+        self._last = self._clock()
+        if self._first:
+            self._spent += trial.cost
+        else:
+            self._first = self._last
         self._bar.advance(self._task, trial.cost)
-        self._spent += trial.cost
-        if self.console.is_terminal:
-            return
-        elapsed = time.monotonic() - self._started
-        left = elapsed * (self._total / self._spent - 1.0)
+        if not self.console.is_terminal:
+            self._print(trial, rows)
+
+    def _print(self, trial, rows):
         names = {**METHODS, **ABLATION}
         found = ", ".join(
             f"{names[row['method']]} {100 * row['accuracy']:.2f}" for row in rows
         )
+        left = self.left()
+        more = "" if left is None else f", {_clock(left)} left"
+        elapsed = _clock(self._last - self._started)
         self.console.print(
-            f"{_name(trial)}: {found} ({_clock(elapsed)}, {_clock(left)} left)",
+            f"{_name(trial)}: {found} ({elapsed}{more})",
             highlight=False,
             soft_wrap=True,
         )
