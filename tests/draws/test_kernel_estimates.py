@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.special import roots_hermitenorm
 
 from surff.draws import (
@@ -21,7 +22,7 @@ from surff.draws import (
     WeightedFrequencies,
     split_weights,
 )
-from surff.fourier import kernel_estimate
+from surff.fourier import fourier_features, kernel_estimate
 from surff.spectral import KERNELS, Cauchy, Gaussian, Laplace, Matern, Product, Sum
 
 GAMMA = 0.7
@@ -162,3 +163,13 @@ def test_weights_are_split_off():
     W, a = np.ones((2, 1)), np.array([1.0, -1.0])
     assert split_weights(W) == (W, None)
     assert split_weights(WeightedFrequencies(W, a)) == (W, a)
+
+
+def test_kernel_estimate_is_the_product_of_the_features():
+    X, W = rows(3), np.random.default_rng(0).normal(size=(20, 3))
+    weights = np.random.default_rng(1).uniform(size=20)
+    Z = fourier_features(X, W, np.sqrt(weights))
+    assert_allclose(kernel_estimate(X, W, weights), Z @ Z.T, atol=1e-14)
+    Y = rows(3)[:5] + 0.3
+    expected = np.cos((X[:, None] - Y) @ W.T) @ (weights - 0.5) / 20
+    assert_allclose(kernel_estimate(X, W, weights - 0.5, Y), expected, atol=1e-14)

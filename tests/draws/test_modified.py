@@ -5,7 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from surff.draws import Modified
+from surff.approximation import spectral_approximation
+from surff.draws import Modified, MonteCarlo, split_weights
+from surff.fourier import fourier_features
 from surff.spectral import Gaussian, Laplace
 
 N = 40000
@@ -49,6 +51,24 @@ def test_mean_square_of_the_weights_is_as_documented():
         square = (4.0 / math.sqrt(math.pi)) ** d
         assert np.mean(weights**2) == pytest.approx(square, rel=0.1)
         assert weights.max() <= (8 / math.sqrt(2 * math.pi)) ** d * 1.001
+
+
+def test_approximates_the_regularised_kernel_better_than_the_measure_itself():
+    # What it is for: the error of K + alpha I relative to itself, at a small alpha.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-10, 10, size=(200, 1))
+    K = Gaussian().kernel(X)
+    means = []
+    for draw in (Modified(), MonteCarlo()):
+        deltas = []
+        for seed in range(5):
+            drawn = draw.draw(Gaussian(), 200, 1, np.random.default_rng(seed))
+            W, weights = split_weights(drawn)
+            amplitudes = None if weights is None else np.sqrt(weights)
+            Z = fourier_features(X, W, amplitudes)
+            deltas.append(spectral_approximation(K, Z, alpha=1e-3))
+        means.append(np.mean(deltas))
+    assert means[0] < 0.6 * means[1]
 
 
 def test_bad_calls_are_named():

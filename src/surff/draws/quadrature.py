@@ -127,12 +127,14 @@ class SparseGrid(BaseEstimator):
                 f"{n_features} features, got {n_frequencies}; use draw='monte_carlo'."
             )
         nodes, rule = largest_sparse_grid(n_frequencies, n_features)
+        if not self.signed:
+            # Nodes far out that hardly weigh make the fit slow and no better.
+            nodes = nodes[abs(rule) > 1e-4]
+            differences = typical_differences(rng, 4 * len(nodes), n_features)
+            rule = nonnegative_weights(measure, math.sqrt(2.0) * nodes, differences)
         frequencies = np.zeros((n_frequencies, n_features))
         frequencies[: len(nodes)] = math.sqrt(2.0) * nodes
         weights = np.zeros(n_frequencies)
-        if not self.signed:
-            differences = typical_differences(rng, 4 * len(nodes), n_features)
-            rule = nonnegative_weights(measure, math.sqrt(2.0) * nodes, differences)
         weights[: len(nodes)] = n_frequencies * rule
         return WeightedFrequencies(frequencies, weights)
 
@@ -298,7 +300,11 @@ def nonnegative_weights(measure, frequencies, differences):
     """
     A = np.cos(differences @ np.asarray(frequencies).T)
     k = measure.kernel(differences, np.zeros((1, differences.shape[1])))[:, 0]
-    often = math.sqrt(len(k))
-    A = np.vstack([A, np.full(A.shape[1], often)])
-    weights, _ = nnls(A, np.append(k, often), maxiter=10 * A.shape[1])
-    return weights
+    n_pairs, n_frequencies = A.shape
+    often = math.sqrt(n_pairs)
+    # Columns of close frequencies are dependent to rounding, and the active set would
+    # cycle: a ridge far below the error of the fit makes the solution unique.
+    ridge = 1e-4 * often * np.eye(n_frequencies)
+    A = np.vstack([A, np.full(n_frequencies, often), ridge])
+    target = np.concatenate([k, [often], np.zeros(n_frequencies)])
+    return nnls(A, target, maxiter=30 * n_frequencies)[0]
