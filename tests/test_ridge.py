@@ -65,19 +65,6 @@ TARGETS = {KernelRidgeRegressor: Y, KernelRidgeClassifier: TWO}
 X.flags.writeable = False
 
 
-def expected_failures(estimator):
-    if estimator.alphas == "auto" and isinstance(estimator, KernelRidgeRegressor):
-        reason = (
-            "128 columns meet the 15 targets exactly: the smallest alphas' scores "
-            "differ by rounding, and rounding chooses among them"
-        )
-        return {
-            f"check_sample_weight_equivalence_on_{kind}_data": reason
-            for kind in ("dense", "sparse")
-        }
-    return {}
-
-
 @parametrize_with_checks(
     [
         # Seeds of nested estimators are ours to fix; 128 columns for the checks that
@@ -86,7 +73,6 @@ def expected_failures(estimator):
         for Model in MODELS
         for parameters in ({"alphas": 0.7}, {"cv": 3}, {"alphas": [0.1, 1.0], "cv": 3})
     ],
-    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

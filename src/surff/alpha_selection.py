@@ -27,6 +27,7 @@ __all__ = [
     "AlphaPath",
     "Split",
     "best_index",
+    "climb",
     "coefficient_path",
     "gcv_errors",
     "held_out_decisions",
@@ -38,10 +39,11 @@ __all__ = [
 
 
 class AlphaPath(NamedTuple):
-    """Cross-validated scores of a grid of alphas, ascending in alpha."""
+    """Scores of a grid of alphas, ascending in alpha, larger is better."""
 
     alphas: np.ndarray  # (n_alphas,)
-    scores: np.ndarray  # (n_alphas, n_splits), nan where the system was singular
+    scores: np.ndarray  # (n_alphas, n_splits), nan where the system was singular;
+    # (n_alphas, n_splits, n_targets) with one alpha per target
 
 
 class Split(NamedTuple):
@@ -289,6 +291,14 @@ def relative_grid(equations, fit_intercept, decades):
 def best_index(path):
     """Index of the best mean score; a tie goes to the larger alpha.
 
+    Parameters
+    ----------
+    path : AlphaPath
+
+    Returns
+    -------
+    index : int, or ndarray of int of shape (n_targets,) for scores of each target
+
     Raises
     ------
     ValueError
@@ -301,5 +311,45 @@ def best_index(path):
             f"working precision for each of alphas={path.alphas.tolist()}; add larger "
             "alphas."
         )
-    best = np.nanmax(means)
-    return int(np.flatnonzero(means == best)[-1])
+    means = np.where(np.isnan(means), -np.inf, means)
+    best = means.max(axis=0)
+    # Scores that differ by rounding alone are equal, and the larger alpha is chosen.
+    tied = means >= best - 32 * np.finfo(np.float64).eps * np.abs(best)
+    index = len(means) - 1 - np.argmax(tied[::-1], axis=0)
+    return int(index) if np.ndim(index) == 0 else index
+
+
+def climb(score, start, factor=2.0, limit=20):
+    """Maximise over ``start * factor**k``: walk uphill until both neighbours are lower.
+
+    Parameters
+    ----------
+    score : callable
+        Score of a value, larger is better.
+    start : float
+        First value, > 0.
+    factor : float, default=2.0
+        Step.
+    limit : int, default=20
+        Largest \\|k\\|.
+
+    Returns
+    -------
+    best : float
+    scores : dict of float to float
+        Scores of all values tried, ascending in the value.
+    """
+    scores = {}
+
+    def at(k):
+        if k not in scores:
+            scores[k] = score(start * factor**k)
+        return scores[k]
+
+    k = 0
+    while abs(k) < limit:
+        step = max((-1, 1), key=lambda step, k=k: at(k + step))
+        if at(k + step) <= at(k):
+            break
+        k += step
+    return start * factor**k, {start * factor**k: scores[k] for k in sorted(scores)}

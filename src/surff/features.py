@@ -76,7 +76,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     Attributes
     ----------
-    frequencies_ : ndarray of shape (n_components // 2, n_features_in_)
+    frequencies_ : ndarray of shape (n_components // 2, n_features)
         Frequencies, radians per unit of ``X``; dtype of ``X``. For
         ``draw="structured_orthogonal"`` a `surff.draws.HadamardFrequencies`, of which
         `numpy.asarray` makes the array.
@@ -107,9 +107,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     References
     ----------
-    .. [1] F. Liu, X. Huang, Y. Chen, J. Yang, J. A. K. Suykens, "Random Fourier
-    Features
-       via Fast Surrogate Leverage Weighted Sampling", AAAI 2020.
+    .. [1] F. Liu, X. Huang, Y. Chen, J. Yang, J. A. K. Suykens, "Random
+       Fourier Features via Fast Surrogate Leverage Weighted Sampling", AAAI 2020.
 
     Examples
     --------

@@ -190,9 +190,9 @@ def surrogate_leverage_scores(moments, weight_sum, ridge_term=False):
 
     References
     ----------
-    .. [1] F. Liu, X. Huang, Y. Chen, J. Yang, J. A. K. Suykens, "Random Fourier
-    Features
-       via Fast Surrogate Leverage Weighted Sampling", AAAI 2020, Algorithm 1.
+    .. [1] F. Liu, X. Huang, Y. Chen, J. Yang, J. A. K. Suykens, "Random
+       Fourier Features via Fast Surrogate Leverage Weighted Sampling", AAAI 2020,
+       Algorithm 1.
     """
     n_candidates = len(moments) // 2
     scores = n_candidates * pair_scores(surrogate_column_scores(moments))

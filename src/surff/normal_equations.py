@@ -193,7 +193,17 @@ class NormalEquations:
             target_mean = self.target_sum / self.weight_sum
             gram = blas.dsyr(-self.weight_sum, feature_mean, a=gram, overwrite_a=1)
             moments -= np.outer(self.feature_sum, target_mean)
+            clear_constant_columns(gram, moments, self.gram)
         return CentredEquations(gram, moments, feature_mean, target_mean)
+
+
+def clear_constant_columns(gram, moments, uncentred):
+    """Set what rounding left of columns without variance to zero, in place."""
+    left, before = np.einsum("ii->i", gram), np.einsum("ii->i", uncentred)
+    constant = left <= 64 * np.finfo(np.float64).eps * before
+    gram[constant] = 0.0
+    gram[:, constant] = 0.0
+    moments[constant] = 0.0
 
 
 def accumulate(feature_map, X, Y, sample_weight=None, rows=None):

@@ -257,9 +257,9 @@ class SurrogateLeverage(_Selector):
 
     References
     ----------
-    .. [1] F. Liu, X. Huang, Y. Chen, J. Yang, J. A. K. Suykens, "Random Fourier
-    Features
-       via Fast Surrogate Leverage Weighted Sampling", AAAI 2020, Algorithm 1.
+    .. [1] F. Liu, X. Huang, Y. Chen, J. Yang, J. A. K. Suykens, "Random
+       Fourier Features via Fast Surrogate Leverage Weighted Sampling", AAAI 2020,
+       Algorithm 1.
     """
 
     needs_target = True

@@ -1,0 +1,292 @@
+"""What an alpha is judged by: held-out folds, leave-one-out, or GCV.
+
+A criterion is formed once from the data, holds the normal equations of all rows as
+``total`` and answers two questions,
+
+- ``score(alphas)``: scores of shape (n_alphas, n_splits, n_scores), larger is better,
+  nan where a system was singular; n_scores is 1, or the number of targets where the
+  score has one for each;
+- ``held_out(alpha)``: predictions of shape (n_samples, n_targets) for rows by models
+  that have not seen them, nan for rows that no split holds out.
+
+A scorer says what is good about predictions. `SquaredError` and `R2` also read it off
+normal equations, which saves a pass over the data.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.metrics import check_scoring
+
+from surff.alpha_selection import (
+    coefficient_path,
+    gcv_errors,
+    held_out_decisions,
+    leave_one_out_decisions,
+    splits_equations,
+    squared_errors,
+)
+from surff.normal_equations import accumulate
+
+__all__ = [
+    "R2",
+    "Accuracy",
+    "Data",
+    "GeneralizedCrossValidation",
+    "HeldOutSplits",
+    "LeaveOneOut",
+    "ScorerOf",
+    "SquaredError",
+]
+
+
+class Data(NamedTuple):
+    """What a pass over the data needs, and how the model is solved."""
+
+    feature_map: object
+    X: object  # (n_samples, n_features)
+    Y: np.ndarray  # (n_samples, k), less the offset
+    offset: np.ndarray  # (k,), added to every prediction
+    sample_weight: np.ndarray | None  # (n_samples,)
+    fit_intercept: bool
+    solver: str
+
+    def weight(self, rows):
+        """Weights of some rows, None for none given."""
+        return None if self.sample_weight is None else self.sample_weight[rows]
+
+
+class HeldOutSplits:
+    """k-fold cross-validation, or any other list of splits.
+
+    Parameters
+    ----------
+    data : Data
+    splits : list of (train_rows, test_rows)
+        From a scikit-learn splitter.
+    scorer : object
+        See the module.
+    """
+
+    def __init__(self, data, splits, scorer):
+        self.data, self.scorer = data, scorer
+        self.total, self._splits = splits_equations(
+            data.feature_map, data.X, data.Y, splits, data.sample_weight
+        )
+
+    def score(self, alphas):
+        """Scores of every alpha, one column a split; see the module."""
+        scores = [self._split_score(split, alphas) for split in self._splits()]
+        return np.stack(scores, axis=1)
+
+    def _path(self, split, alphas):
+        data = self.data
+        return coefficient_path(split.train, alphas, data.fit_intercept, data.solver)
+
+    def _split_score(self, split, alphas):
+        coefs, intercepts = self._path(split, alphas)
+        if hasattr(self.scorer, "from_equations"):
+            return self.scorer.from_equations(split.test, coefs, intercepts)
+        data, rows = self.data, split.test_rows
+        decisions = held_out_decisions(
+            data.feature_map, data.X, rows, coefs, intercepts + data.offset
+        )
+        return self.scorer.from_decisions(decisions, rows, data.weight(rows))
+
+    def held_out(self, alpha):
+        """Held-out predictions at one alpha; see the module."""
+        data = self.data
+        decisions = np.full(data.Y.shape, np.nan)
+        for split in self._splits():
+            coefs, intercepts = self._path(split, [alpha])
+            decisions[split.test_rows] = held_out_decisions(
+                data.feature_map,
+                data.X,
+                split.test_rows,
+                coefs,
+                intercepts + data.offset,
+            )[:, 0]
+        return decisions
+
+
+class _OnAllRows:
+    def __init__(self, data):
+        self.data = data
+        self.total = accumulate(data.feature_map, data.X, data.Y, data.sample_weight)
+
+    def _decisions(self, alphas):
+        data = self.data
+        return data.offset + leave_one_out_decisions(
+            data.feature_map, data.X, data.Y, self.total, alphas, data.fit_intercept
+        )
+
+    def held_out(self, alpha):
+        """Leave-one-out predictions at one alpha; see the module."""
+        return self._decisions([alpha])[:, 0]
+
+
+class LeaveOneOut(_OnAllRows):
+    """Each row predicted by the model of all the others, scored together.
+
+    Parameters
+    ----------
+    data : Data
+    scorer : object
+        See the module.
+    """
+
+    def __init__(self, data, scorer):
+        super().__init__(data)
+        self.scorer = scorer
+
+    def score(self, alphas):
+        """Scores of every alpha over all rows at once; see the module."""
+        rows = np.arange(self.data.X.shape[0])
+        decisions = self._decisions(alphas)
+        weight = self.data.sample_weight
+        return self.scorer.from_decisions(decisions, rows, weight)[:, None]
+
+
+class GeneralizedCrossValidation(_OnAllRows):
+    """The negative GCV error, from the normal equations alone.
+
+    Parameters
+    ----------
+    data : Data
+    """
+
+    def score(self, alphas):
+        """Negative GCV errors of every alpha and target; see the module."""
+        return -gcv_errors(self.total, alphas, self.data.fit_intercept)[:, None]
+
+
+class SquaredError:
+    """Negative mean squared error of each target.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n_samples, k)
+        Targets.
+    """
+
+    def __init__(self, Y):
+        self.Y = Y
+
+    def from_equations(self, test, coefs, intercepts):
+        """Scores, shape (n_alphas, k), from the held-out rows' equations."""
+        return -squared_errors(test, coefs, intercepts) / test.weight_sum
+
+    def from_decisions(self, decisions, rows, weight):
+        """Scores, shape (n_alphas, k), from predictions (n_rows, n_alphas, k)."""
+        residuals = self.Y[rows, None] - decisions
+        return -np.average(np.square(residuals), axis=0, weights=weight)
+
+
+class R2(SquaredError):
+    """Coefficient of determination of each target.
+
+    As `sklearn.metrics.r2_score`, a constant target scores 1 if it is met and 0 if not.
+    """
+
+    def from_equations(self, test, coefs, intercepts):
+        errors = -super().from_equations(test, coefs, intercepts)
+        mean = test.target_sum / test.weight_sum
+        square = test.target_square / test.weight_sum
+        return self._ratio(errors, square - mean**2, square)
+
+    def from_decisions(self, decisions, rows, weight):
+        errors = -super().from_decisions(decisions, rows, weight)
+        Y = self.Y[rows]
+        mean = np.average(Y, axis=0, weights=weight)
+        spread = np.average(np.square(Y - mean), axis=0, weights=weight)
+        return self._ratio(errors, spread, spread + mean**2)
+
+    @staticmethod
+    def _ratio(errors, spread, square):
+        floor = np.finfo(np.float64).eps * square
+        constant = spread <= floor
+        ratio = errors / np.where(constant, 1.0, spread)
+        ratio[:, constant] = np.where(
+            np.isnan(errors[:, constant]), np.nan, errors[:, constant] > floor[constant]
+        )
+        return 1.0 - ratio
+
+
+class Accuracy:
+    """Share of rows whose label is predicted, all labels of a row for multilabel.
+
+    Parameters
+    ----------
+    labels : callable
+        Labels of predictions of shape (n_rows, k).
+    y : ndarray of shape (n_samples,) or (n_samples, n_labels)
+        True labels.
+    """
+
+    def __init__(self, labels, y):
+        self.labels, self.y = labels, y
+
+    def from_decisions(self, decisions, rows, weight):
+        """Scores, shape (n_alphas, 1), from predictions (n_rows, n_alphas, k)."""
+        scores = np.full((decisions.shape[1], 1), np.nan)
+        for i in range(decisions.shape[1]):
+            if not np.isnan(decisions[:, i]).any():
+                hits = self.labels(decisions[:, i]) == self.y[rows]
+                hits = hits.reshape(len(rows), -1).all(axis=1)
+                scores[i] = np.average(hits, weights=weight)
+        return scores
+
+
+class ScorerOf:
+    """A scikit-learn scorer, asked with predictions instead of an estimator.
+
+    Parameters
+    ----------
+    model : estimator
+        Whose predictions they are.
+    scoring : str or callable
+        See `sklearn.metrics.check_scoring`.
+    X, y : array-like
+        What the scorer is called with, row by row.
+    """
+
+    def __init__(self, model, scoring, X, y):
+        self.model, self.X, self.y = model, X, y
+        self.scorer = check_scoring(_Predicted(model, None), scoring=scoring)
+
+    def from_decisions(self, decisions, rows, weight):
+        """Scores, shape (n_alphas, 1), from predictions (n_rows, n_alphas, k)."""
+        options = {} if weight is None else {"sample_weight": weight}
+        scores = np.full((decisions.shape[1], 1), np.nan)
+        for i in range(decisions.shape[1]):
+            if not np.isnan(decisions[:, i]).any():
+                predicted = _Predicted(self.model, decisions[:, i])
+                scores[i] = self.scorer(
+                    predicted, self.X[rows], self.y[rows], **options
+                )
+        return scores
+
+
+class _Predicted(BaseEstimator):
+    """What a scorer asks of an estimator, answered from predictions."""
+
+    def __init__(self, model, decisions):
+        self.model = model
+        self.decisions = decisions
+
+    @property
+    def classes_(self):
+        return self.model.classes_
+
+    def fit(self, X, y):
+        raise TypeError("held-out predictions belong to a fitted model")
+
+    def decision_function(self, X):
+        return self.model._outputs(self.decisions)
+
+    def predict(self, X):
+        return self.model._predictions(self.decisions)
+
+    def __sklearn_tags__(self):
+        return self.model.__sklearn_tags__()

@@ -1,0 +1,147 @@
+"""Models in files that are safe to open.
+
+A pickle runs whatever its author put into it. `save` writes the skops format instead,
+which holds arrays and the names of classes, and `load` builds only classes that
+scikit-learn, NumPy, SciPy or surff define: a file that asks for any other type, or for
+a function, is refused before anything of it is built. Needs the extra
+``surff[persist]``.
+"""
+
+import os
+from pathlib import Path
+
+from surff.alpha_selection import AlphaPath
+from surff.draws import DRAWS
+from surff.draws.structured import HadamardFrequencies
+from surff.features import FourierFeatures
+from surff.normal_equations import NormalEquations
+from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
+from surff.selection import SELECTORS
+from surff.spectral import KERNELS
+
+__all__ = ["TRUSTED_TYPES", "UntrustedModelError", "load", "save"]
+
+
+def _name(cls):
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+#: Types that `load` builds, beside those that skops trusts by itself: data and surff.
+TRUSTED_TYPES = (
+    "numpy.dtype",
+    *sorted(
+        _name(cls)
+        for cls in {
+            AlphaPath,
+            FourierFeatures,
+            HadamardFrequencies,
+            KernelRidgeClassifier,
+            KernelRidgeRegressor,
+            NormalEquations,
+            *DRAWS.values(),
+            *KERNELS.values(),
+            *SELECTORS.values(),
+        }
+    ),
+)
+
+
+class UntrustedModelError(ValueError):
+    """A model file asks for types that are not trusted."""
+
+
+def _skops_io():
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError(
+            "saving and loading models needs skops: pip install 'surff[persist]'"
+        ) from error
+    return skops.io
+
+
+def save(model, path):
+    """Write a fitted model, or a pipeline that holds one, to a file.
+
+    Parameters
+    ----------
+    model : estimator
+        Any scikit-learn estimator; pipelines and searches included.
+    path : str or path-like
+        File to write, ``.skops`` by custom. It is replaced whole or not at all.
+
+    Raises
+    ------
+    ImportError
+        Without the extra ``surff[persist]``.
+
+    Notes
+    -----
+    Kernels, draws and selectors of your own can be saved; whoever loads the file has to
+    name them in ``trusted``.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, os, surff
+    >>> X, y = np.arange(20.0).reshape(10, 2), np.arange(10) % 2
+    >>> model = surff.KernelRidgeClassifier(alphas=1.0).fit(X, y)
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.skops")
+    >>> surff.save(model, path)
+    >>> bool((surff.load(path).predict(X) == model.predict(X)).all())
+    True
+    """
+    path = Path(path)
+    data = _skops_io().dumps(model)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(data)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def load(path, trusted=()):
+    """Read a model that `save` wrote; nothing outside the trusted types is built.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File.
+    trusted : sequence of str, default=()
+        Full names of further types to build, such as a kernel class of your own:
+        ``["mypackage.MyKernel"]``. Name only what you would import and run.
+
+    Returns
+    -------
+    model : estimator
+
+    Raises
+    ------
+    UntrustedModelError
+        If the file asks for a type that is not trusted; the message names them. Nothing
+        of the file has been built or run.
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is not in the skops format.
+    ImportError
+        Without the extra ``surff[persist]``.
+    """
+    io = _skops_io()
+    data = Path(path).read_bytes()
+    allowed = {*TRUSTED_TYPES, *trusted}
+    try:
+        found = io.get_untrusted_types(data=data)
+    except Exception as error:  # skops raises what zip and JSON raise
+        raise ValueError(
+            f"{path} is not a model file that surff.save wrote."
+        ) from error
+    refused = sorted(set(found) - allowed)
+    if refused:
+        raise UntrustedModelError(
+            f"{path} asks for types that are not trusted: {', '.join(refused)}. If you "
+            "know where the file comes from and what they do, pass their names as "
+            "trusted."
+        )
+    return io.loads(data, trusted=sorted(found))
