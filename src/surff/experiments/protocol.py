@@ -31,7 +31,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from surff._threads import map_slices
-from surff.alpha_selection import held_out_decisions, splits_equations
+from surff.alpha_selection import climb, held_out_decisions, splits_equations
 from surff.blocks import feature_blocks
 from surff.datasets import load
 from surff.draws import Halton, MonteCarlo
@@ -528,52 +528,16 @@ def fair_trial(
             )
             return model.set_params(features=features).fit(small.X, small.y).best_score_
 
-        gamma, gammas = climb(score, 1.0 / n_features)
+        gamma, scores = climb(score, 1.0 / n_features)
         features = features_of(
             method, n_features, multiple, gamma, map_seed, selectors(len(part.y))
         )
         result = fitted_row(features, model, part)
-        result["at_grid_end"] += ends(gamma=(gamma, gammas))
+        result["at_grid_end"] += ends(gamma=(gamma, list(scores)))
         rows.append(
             row(problem, "fair", method, multiple, trial, "own", seed, part, **result)
         )
     return rows
-
-
-def climb(score, start, factor=2.0, limit=12):
-    """Maximise over ``start * factor**k``: walk uphill until both neighbours are lower.
-
-    Parameters
-    ----------
-    score : callable
-        Score of a value, larger is better.
-    start : float
-        First value.
-    factor : float, default=2.0
-        Step.
-    limit : int, default=12
-        Largest |k|.
-
-    Returns
-    -------
-    best : float
-    tried : ndarray
-        All values tried, ascending.
-    """
-    scores = {}
-
-    def at(k):
-        if k not in scores:
-            scores[k] = score(start * factor**k)
-        return scores[k]
-
-    k = 0
-    while abs(k) < limit:
-        step = max((-1, 1), key=lambda step: at(k + step))
-        if at(k + step) <= at(k):
-            break
-        k += step
-    return start * factor**k, start * factor ** np.array(sorted(scores), dtype=float)
 
 
 #: One trial of each protocol, by name: ``run(problem, multiple, trial, methods, *,
