@@ -181,10 +181,13 @@ def sample_z_scores(X):
 
 
 def timed(function, *args):
-    """Result and seconds."""
-    start = time.perf_counter()
-    result = function(*args)
-    return result, time.perf_counter() - start
+    """Result and seconds; the fastest of five runs where one takes under 50 ms."""
+    seconds = []
+    while not seconds or (max(seconds) < 0.05 and len(seconds) < 5):
+        start = time.perf_counter()
+        result = function(*args)
+        seconds.append(time.perf_counter() - start)
+    return result, min(seconds)
 
 
 def map_pass(feature_map, X):
@@ -308,7 +311,9 @@ def published_candidates(part, s, rng, methods, weights, ablation):
         map_pass(feature_map, part.X)
         return feature_map
 
-    W, draw_time = timed(frequencies, MonteCarlo())
+    start = time.perf_counter()
+    W = frequencies(MonteCarlo())
+    draw_time = time.perf_counter() - start
     plain = FourierMap(W)
     warm_up(plain, part.X[:64])
     ones = np.ones(2 * s)
