@@ -98,6 +98,7 @@ Datasets = Annotated[
     list[str],
     typer.Option(help="Data sets; `surff datasets list` tells which there are."),
 ]
+Large = Annotated[bool, typer.Option("--large", help="Run covtype above 16 d too.")]
 Multiples = Annotated[
     list[int],
     typer.Option(help="Numbers of frequencies s, in multiples of the columns d."),
@@ -128,9 +129,7 @@ def table2(
     ablation: Annotated[
         bool, typer.Option("--ablation", help="Take RFF's part of the gain apart.")
     ] = False,
-    large: Annotated[
-        bool, typer.Option("--large", help="Run covtype above 16 d too.")
-    ] = False,
+    large: Large = False,
     seed: Seed = 0,
     printed: Annotated[
         Path | None,
@@ -158,10 +157,7 @@ def table2(
         )
         cells = printed_table(printed)
     with plain_errors():
-        _left_out(config)
-        finished = _run(
-            config, out / "results.jsonl", lambda rows: _show(config, rows, out, cells)
-        )
+        finished = _run_table2(config, cells, out)
     if not finished:
         raise typer.Exit(130)
 
@@ -176,34 +172,38 @@ def _left_out(config):
         )
 
 
-def _run(config, path, show):
-    """Run what is missing, then ``show`` the rows that are there.
+def _until_stopped(run, out):
+    """Call ``run`` with a progress bar, until it ends or Ctrl-C.
 
     Returns
     -------
     finished : bool
-        False after Ctrl-C.
     """
     from surff.experiments.progress import RunProgress
+
+    try:
+        with RunProgress() as progress:
+            run(progress)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"stopped: what was finished is in {out}, the same command goes on there.",
+            err=True,
+        )
+        return False
+    return True
+
+
+def _run_table2(config, printed, out):
+    """Run what is missing, show and write what is there; False after Ctrl-C."""
     from surff.experiments.store import ResultStore
     from surff.experiments.table2 import run_table2, select_rows
 
-    logging.basicConfig(format="surff: %(message)s")
-    store = ResultStore(path)
-    finished = True
-    try:
-        with RunProgress() as progress:
-            run_table2(config, store, progress)
-    except KeyboardInterrupt:
-        finished = False
+    _left_out(config)
+    store = ResultStore(out / "results.jsonl")
+    finished = _until_stopped(lambda bar: run_table2(config, store, bar), out)
     rows = select_rows(config, store.rows)
     if rows:
-        show(rows)
-    if not finished:
-        typer.echo(
-            f"stopped: what was finished is in {path}, the same command goes on there.",
-            err=True,
-        )
+        _show(config, rows, out, printed)
     return finished
 
 
@@ -225,6 +225,55 @@ def _show(config, rows, out, printed):
 def _written(console, out, paths):
     names = " ".join(path.name for path in paths)
     console.print(f"written to {out}: {names}", highlight=False, soft_wrap=True)
+
+
+@app.command(cls=SeveralValues)
+def figure1(
+    dataset: Annotated[str, typer.Option(help="Data set.")] = "eeg",
+    multiples: Multiples = [1, 2, 4, 8, 16, 32, 64, 128],  # noqa: B006
+    trials: Trials = 10,
+    protocol: Protocol = "published",
+    large: Large = False,
+    seed: Seed = 0,
+    out: Out = Path("results"),
+):
+    """Kernel error, accuracy and generation time of the four methods against s."""
+    from rich.console import Console
+
+    from surff.experiments import figure1
+    from surff.experiments.store import ResultStore
+    from surff.experiments.table2 import Table2, run_table2, select_rows
+
+    with plain_errors(ValueError):
+        config = Table2(
+            datasets=(dataset,),
+            multiples=tuple(multiples),
+            trials=trials,
+            protocol=protocol,
+            large=large,
+            seed=seed,
+        )
+    with plain_errors():
+        _left_out(config)
+        accuracies = ResultStore(out / "results.jsonl")
+        errors = ResultStore(out / "figure1.jsonl")
+
+        def run(progress):
+            run_table2(config, accuracies, progress)
+            rows = select_rows(config, accuracies.rows)
+            figure1.run_errors(config, rows, errors, progress)
+
+        finished = _until_stopped(run, out)
+        rows = select_rows(config, accuracies.rows)
+        found = select_rows(config, errors.rows)
+        if rows:
+            console = Console()
+            console.print(figure1.rich_figure1(config, rows, found))
+            for sentence in figure1.captions(config, rows):
+                console.print(sentence, style="dim", highlight=False)
+            _written(console, out, figure1.write_figure1(config, rows, found, out))
+    if not finished:
+        raise typer.Exit(130)
 
 
 @app.command()
@@ -276,9 +325,7 @@ def demo(
                 err=True,
             )
         cells = printed_table()
-        finished = _run(
-            config, out / "results.jsonl", lambda rows: _show(config, rows, out, cells)
-        )
+        finished = _run_table2(config, cells, out)
     if not finished:
         raise typer.Exit(130)
     for name in config.datasets:
@@ -364,3 +411,4 @@ def fetch_datasets(
 @app.callback()
 def surff():
     """Kernel learning with random features: the paper's experiments and data."""
+    logging.basicConfig(format="surff: %(message)s")

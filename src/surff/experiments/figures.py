@@ -14,14 +14,14 @@ from surff.experiments.protocol import ABLATION
 from surff.experiments.render import LABELS, picture_caption
 from surff.experiments.statistics import summarise
 
-__all__ = ["decay_figure", "save", "table2_figure"]
+__all__ = ["decay_figure", "figure1_figure", "save", "table2_figure"]
 
 # Okabe and Ito's colours, distinct in every common kind of colour blindness; markers
 # and dashes tell the methods apart in print.
 STYLES = {
-    "rff": {"color": "#0072B2", "marker": "o"},
+    "rff": {"color": "#0072B2", "marker": "o", "linewidth": 2.8},
     "qmc": {"color": "#E69F00", "marker": "s"},
-    "leverage": {"color": "#009E73", "marker": "^"},
+    "leverage": {"color": "#009E73", "marker": "^", "linewidth": 2.8},
     "surrogate": {"color": "#D55E00", "marker": "D"},
     "rff-alpha-2s": {"color": "#56B4E9", "marker": "v", "linestyle": "--"},
     "rff-wide": {"color": "#CC79A7", "marker": "P", "linestyle": "--"},
@@ -145,7 +145,7 @@ def draw_means(axes, values):
         axes.plot(sizes, means, **style, zorder=3)
         axes.fill_between(
             sizes,
-            means - spread,
+            np.maximum(means - spread, 0.1 * means),  # may be drawn on a log axis
             means + spread,
             color=style["color"],
             alpha=0.15,
@@ -203,7 +203,7 @@ def draw_times(axes, rows):
             list(by_size), low, high, color=style["color"], alpha=0.15, linewidth=0
         )
         ends[method] = median[-1]
-    axes.set_yscale("log")
+    log_heights(axes)
     axes.set_title("Generation time, s")
     finish(axes, rows, ends, "quartiles")
 
@@ -213,6 +213,16 @@ def _padded(lists):
     # which leaves its quartiles as they are up to interpolation.
     length = math.lcm(*(len(values) for values in lists))
     return [values * (length // len(values)) for values in lists]
+
+
+def log_heights(axes):
+    """A logarithmic axis with 1, 2 and 5 of each decade in plain numbers."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def finish(axes, rows, ends, band):
@@ -297,6 +307,39 @@ def figure_title(dataset, config):
         f"{DATASETS[dataset].title} (d = {DATASETS[dataset].n_features}), "
         f"protocol {config.protocol}, {trials}"
     )
+
+
+def figure1_figure(rows, errors, config, sentences):
+    """Kernel error, accuracy and generation time of one data set.
+
+    Parameters
+    ----------
+    rows, errors : sequence of dict
+        Accuracies with times, and errors.
+    config : Table2
+        Of one data set.
+    sentences : sequence of str
+        Its caption.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    """
+    with _style():
+        figure = _figure(12.0, 4.3, figure_title(config.datasets[0], config), sentences)
+        first, second, third = figure.subplots(1, 3)
+        draw_errors(first, errors or rows[:0], rows)
+        draw_accuracy(second, rows, {})
+        draw_times(third, rows)
+    return figure
+
+
+def draw_errors(axes, errors, rows):
+    """Relative kernel error against s, both axes logarithmic."""
+    ends = draw_means(axes, series(errors, "error"))
+    log_heights(axes)
+    axes.set_title("Relative kernel error")
+    finish(axes, rows, ends, "one standard deviation")
 
 
 def decay_figure(rows, caption):

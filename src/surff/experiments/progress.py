@@ -83,7 +83,10 @@ class RunProgress:
     def start(self, trials):
         """See `surff.experiments.table2.Silent`."""
         self._ahead = sum(trial.cost for trial in trials)
+        self._spent = self._first = 0.0
         self._started = self._clock()
+        if self._task is not None:
+            self._bar.remove_task(self._task)
         self._task = self._bar.add_task("", total=self._ahead or None, left=self.left)
 
     def begin(self, trial):
@@ -104,9 +107,7 @@ class RunProgress:
 
     def _print(self, trial, rows):
         names = {**METHODS, **ABLATION}
-        found = ", ".join(
-            f"{names[row['method']]} {100 * row['accuracy']:.2f}" for row in rows
-        )
+        found = ", ".join(f"{names[row['method']]} {_result(row)}" for row in rows)
         left = self.left()
         more = "" if left is None else f", {_clock(left)} left"
         elapsed = _clock(self._last - self._started)
@@ -119,3 +120,9 @@ class RunProgress:
 
 def _name(trial):
     return f"{trial.dataset} s = {trial.multiple}d trial {trial.trial + 1}"
+
+
+def _result(row):
+    if "error" in row:
+        return f"error {row['error']:.3g}"
+    return f"{100 * row['accuracy']:.2f}"

@@ -36,6 +36,7 @@ __all__ = [
     "Table2",
     "Trial",
     "missing_trials",
+    "row_of",
     "run_table2",
     "select_rows",
     "write_table2",
@@ -192,18 +193,21 @@ def _cost(dataset, multiple, n_methods):
     return n_methods * (1e8 + n * s * (s + 150.0) + 20.0 * s**3)
 
 
-def _key(config, dataset, multiple, trial, method):
-    return row_key(
-        {
-            "protocol": config.protocol,
-            "dataset": dataset,
-            "weights": config.weights,
-            "method": method,
-            "multiple": multiple,
-            "trial": trial,
-            "seed": config.seed,
-        }
-    )
+def row_of(config, dataset, multiple, trial, method):
+    """The part of a row that `surff.experiments.store.row_key` looks at, as a dict."""
+    return {
+        "protocol": config.protocol,
+        "dataset": dataset,
+        "weights": config.weights,
+        "method": method,
+        "multiple": multiple,
+        "trial": trial,
+        "seed": config.seed,
+    }
+
+
+def _key(config, *where):
+    return row_key(row_of(config, *where))
 
 
 def missing_trials(config, store):
