@@ -6,8 +6,8 @@ Block b of a structured projection of a row x, zero-padded to a power of two p, 
 
 with the Hadamard matrix :math:`H` of entries 1 and -1, diagonal matrices of signs
 :math:`D` and factors :math:`N`. H costs p log2 p additions by the fast Walsh-Hadamard
-transform. As many rows as fill a cache line go through it side by side, innermost in
-memory, so that every butterfly is a run of whole vector instructions.
+transform. Dozens of rows go through it side by side, innermost in memory, so that every
+butterfly is a run of whole vector instructions.
 
 The kernel is single-threaded and releases the GIL.
 """
@@ -19,36 +19,23 @@ __all__ = ["hadamard_projections"]
 #: Columns written together.
 TILE = 16
 
+#: Rows of a transform that fit in the first-level cache, a power of four.
+PART = 64
+
 compiled = numba.njit(
     nogil=True, cache=True, fastmath={"contract"}, error_model="numpy"
 )
 
 
 @compiled
-def signed_transform(source, signs, target):
-    """Write ``H diag(signs) source`` into ``target``, which may be ``source``.
+def butterflies(flat, run):
+    """Stages from neighbouring runs of ``run`` numbers up to all of ``flat``, in place.
 
-    Both have shape (p, lanes). The signs go with the first two stages; every pass does
-    two, which halves the traffic with the cache.
+    Two stages a pass halve the traffic with the cache.
     """
-    p, lanes = source.shape
-    if p < 4:
-        for i in range(p):
-            for j in range(lanes):
-                target[i, j] = signs[i] * source[i, j]
-    else:
-        for i in range(0, p, 4):
-            s0, s1, s2, s3 = signs[i], signs[i + 1], signs[i + 2], signs[i + 3]
-            x0, x1, x2, x3 = source[i], source[i + 1], source[i + 2], source[i + 3]
-            y0, y1, y2, y3 = target[i], target[i + 1], target[i + 2], target[i + 3]
-            for j in range(lanes):
-                u0, u1, u2, u3 = s0 * x0[j], s1 * x1[j], s2 * x2[j], s3 * x3[j]
-                a, b, c, d = u0 + u1, u0 - u1, u2 + u3, u2 - u3
-                y0[j], y1[j], y2[j], y3[j] = a + c, b + d, a - c, b - d
-    flat = target.reshape(p * lanes)
-    run = lanes if p < 4 else 4 * lanes
-    while 4 * run <= p * lanes:
-        for start in range(0, p * lanes, 4 * run):
+    size = len(flat)
+    while 4 * run <= size:
+        for start in range(0, size, 4 * run):
             x0 = flat[start : start + run]
             x1 = flat[start + run : start + 2 * run]
             x2 = flat[start + 2 * run : start + 3 * run]
@@ -58,10 +45,40 @@ def signed_transform(source, signs, target):
                 c, d = x2[j] + x3[j], x2[j] - x3[j]
                 x0[j], x1[j], x2[j], x3[j] = a + c, b + d, a - c, b - d
         run *= 4
-    if run < p * lanes:
+    if run < size:
         x0, x1 = flat[:run], flat[run:]
         for j in range(run):
             x0[j], x1[j] = x0[j] + x1[j], x0[j] - x1[j]
+
+
+@compiled
+def signed_transform(source, signs, target):
+    """Write ``H diag(signs) source`` into ``target``, another array.
+
+    Both have shape (p, lanes); with one array for both the first pass would not
+    vectorise. The signs go with the first two stages. Part after part of the rows is
+    taken as far as it goes, while it lies in the first-level cache.
+    """
+    p, lanes = source.shape
+    flat = target.reshape(p * lanes)
+    if p < 4:
+        for i in range(p):
+            for j in range(lanes):
+                target[i, j] = signs[i] * source[i, j]
+        butterflies(flat, lanes)
+        return
+    part = min(p, PART)
+    for first in range(0, p, part):
+        for i in range(first, first + part, 4):
+            s0, s1, s2, s3 = signs[i], signs[i + 1], signs[i + 2], signs[i + 3]
+            x0, x1, x2, x3 = source[i], source[i + 1], source[i + 2], source[i + 3]
+            y0, y1, y2, y3 = target[i], target[i + 1], target[i + 2], target[i + 3]
+            for j in range(lanes):
+                u0, u1, u2, u3 = s0 * x0[j], s1 * x1[j], s2 * x2[j], s3 * x3[j]
+                a, b, c, d = u0 + u1, u0 - u1, u2 + u3, u2 - u3
+                y0[j], y1[j], y2[j], y3[j] = a + c, b + d, a - c, b - d
+        butterflies(flat[first * lanes : (first + part) * lanes], 4 * lanes)
+    butterflies(flat, part * lanes)
 
 
 @compiled
@@ -76,7 +93,7 @@ def hadamard_projections(X, signs, factors, buffers, P):
         Diagonals of :math:`D_{b1}, D_{b2}, D_{b3}`; p >= d a power of two.
     factors : ndarray of shape (s,), dtype of ``X``
         Factor of each projection, ``(n_blocks - 1) p < s <= n_blocks p``.
-    buffers : ndarray of shape (2, p, lanes), dtype of ``X``, C-contiguous
+    buffers : ndarray of shape (3, p, lanes), dtype of ``X``, C-contiguous
         Work space; ``lanes`` rows are transformed together.
     P : ndarray of shape (n, s), dtype of ``X``
         Receives the projections.
@@ -85,7 +102,7 @@ def hadamard_projections(X, signs, factors, buffers, P):
     n_blocks, _, p = signs.shape
     s = P.shape[1]
     lanes = buffers.shape[2]
-    padded, buffer = buffers[0], buffers[1]
+    padded, buffer, other = buffers[0], buffers[1], buffers[2]
     padded[:] = 0
     for first in range(0, n, lanes):
         count = min(lanes, n - first)
@@ -95,8 +112,8 @@ def hadamard_projections(X, signs, factors, buffers, P):
                 padded[j, lane] = row[j]
         for b in range(n_blocks):
             signed_transform(padded, signs[b, 2], buffer)
-            signed_transform(buffer, signs[b, 1], buffer)
-            signed_transform(buffer, signs[b, 0], buffer)
+            signed_transform(buffer, signs[b, 1], other)
+            signed_transform(other, signs[b, 0], buffer)
             # By tiles, so that a line of the buffer is read once from the cache.
             stop = min(p, s - b * p)
             for start in range(0, stop, TILE):

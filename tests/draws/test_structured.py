@@ -28,8 +28,6 @@ def test_transform_is_hadamards(p, dtype):
     signed_transform(B, signs, target)
     expected = hadamard(p) @ (signs[:, None] * B.astype(np.float64))
     assert_allclose(target, expected, atol=20 * p * np.finfo(dtype).eps)
-    signed_transform(B, signs, B)
-    assert_array_equal(B, target)
 
 
 def by_hand(frequencies):

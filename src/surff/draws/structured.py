@@ -22,8 +22,8 @@ __all__ = ["HadamardFrequencies", "StructuredOrthogonal"]
 #: less than 0.01 from 32 on.
 SMALLEST_BLOCK = 32
 
-#: Rows transformed together: whole vectors of any width.
-LANES = 32
+#: Bytes of the numbers of the rows that are transformed together: several vectors.
+LANE_BYTES = 256
 
 
 class StructuredOrthogonal(BaseEstimator):
@@ -36,7 +36,7 @@ class StructuredOrthogonal(BaseEstimator):
     -----
     The directions only resemble uniform ones, so the estimate has a bias, which
     vanishes as p grows and is below 0.01 everywhere; the paper has blocks below 32,
-    where it is not. With fewer than some 50 features a dense projection is as fast and
+    where it is not. With fewer than some 250 features a dense projection is as fast and
     `Orthogonal` the better choice. Memory is ``O(n_frequencies)``, independent of
     ``n_features``. Raises TypeError for a measure that is not isotropic.
 
@@ -122,11 +122,12 @@ class HadamardFrequencies:
         if out is None:
             out = np.empty((len(X), self.shape[0]), dtype=self.dtype)
         p = self.signs.shape[2]
+        lanes = min(LANE_BYTES // self.dtype.itemsize, max(8, len(X)))
         hadamard_projections(
             X,
             self.signs.astype(self.dtype),
             (self.norms / p**1.5).astype(self.dtype),
-            np.empty((2, p, LANES), dtype=self.dtype),
+            np.empty((3, p, lanes), dtype=self.dtype),
             out,
         )
         return out
