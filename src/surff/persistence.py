@@ -17,7 +17,7 @@ from surff.features import FourierFeatures
 from surff.normal_equations import NormalEquations
 from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.selection import SELECTORS
-from surff.spectral import KERNELS
+from surff.spectral import KERNELS, Product, Sum
 
 __all__ = ["TRUSTED_TYPES", "UntrustedModelError", "load", "save"]
 
@@ -38,6 +38,8 @@ TRUSTED_TYPES = (
             KernelRidgeClassifier,
             KernelRidgeRegressor,
             NormalEquations,
+            Product,
+            Sum,
             *DRAWS.values(),
             *KERNELS.values(),
             *SELECTORS.values(),
