@@ -228,7 +228,9 @@ def gcv_errors(equations, alphas, fit_intercept=True):
         return np.where(left > 0, rss.clip(min=0.0) / n / left**2, np.inf)
 
 
-def leave_one_out_decisions(feature_map, X, Y, equations, alphas, fit_intercept=True):
+def leave_one_out_decisions(
+    feature_map, X, Y, equations, alphas, fit_intercept=True, seen=None
+):
     r"""Predictions of each row by the model fitted to all the others.
 
     With the residual :math:`r_i` of the fit to all rows and the leverage
@@ -245,10 +247,14 @@ def leave_one_out_decisions(feature_map, X, Y, equations, alphas, fit_intercept=
         Regularisation, > 0.
     fit_intercept : bool, default=True
         Whether the model has an intercept.
+    seen : ndarray of bool, shape (n_samples,), optional
+        Rows that ``equations`` hold, all by default; there is nothing to leave out of
+        the prediction of another.
 
     Returns
     -------
     decisions : ndarray of shape (n_samples, n_alphas, k)
+        nan where a row's leverage is 1 to rounding.
 
     Notes
     -----
@@ -274,7 +280,11 @@ def leave_one_out_decisions(feature_map, X, Y, equations, alphas, fit_intercept=
             rotated = (Z - z_mean) @ vectors
             fitted = (rotated @ coefs).reshape(len(Z), -1, k) + y_mean
             leverage = np.square(rotated) @ inverse + bool(fit_intercept) / n
-            left_out = (Y[rows, None] - fitted) / (1.0 - leverage)[:, :, None]
+            left = 1.0 - leverage
+            if seen is not None:
+                left[~seen[rows]] = 1.0
+            left[left <= len(e) * np.finfo(np.float64).eps] = np.nan  # rounding alone
+            left_out = (Y[rows, None] - fitted) / left[:, :, None]
             decisions[rows] = Y[rows, None] - left_out
 
     map_slices(decide, X.shape[0])

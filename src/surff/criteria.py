@@ -117,8 +117,21 @@ class _OnAllRows:
 
     def _decisions(self, alphas):
         data = self.data
+        weight = data.sample_weight
+        if weight is not None and (least := weight[weight > 0].min()) < 1:
+            raise ValueError(
+                "leave-one-out (cv='loo') counts a weight w as w rows, of which one is "
+                f"left out: positive weights must be at least 1, got {least:.3g}; "
+                "scale them, or use folds."
+            )
         return data.offset + leave_one_out_decisions(
-            data.feature_map, data.X, data.Y, self.total, alphas, data.fit_intercept
+            data.feature_map,
+            data.X,
+            data.Y,
+            self.total,
+            alphas,
+            data.fit_intercept,
+            None if weight is None else weight > 0,
         )
 
     def held_out(self, alpha):
@@ -158,7 +171,14 @@ class GeneralizedCrossValidation(_OnAllRows):
 
     def score(self, alphas):
         """Negative GCV errors of every alpha and target; see the module."""
-        return -gcv_errors(self.total, alphas, self.data.fit_intercept)[:, None]
+        errors = gcv_errors(self.total, alphas, self.data.fit_intercept)
+        if np.isinf(errors).all():
+            raise ValueError(
+                "cv='gcv' counts a weight w as w rows: a sum of "
+                f"{self.total.weight_sum:.3g} leaves no degree of freedom; scale "
+                "them, add rows or use folds."
+            )
+        return -errors[:, None]
 
 
 class SquaredError:

@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
+    _check_n_features,
     _check_sample_weight,
     check_is_fitted,
     validate_data,
@@ -114,13 +115,7 @@ class _KernelRidge(BaseEstimator):
 
     def _choose(self, features, X, y, Y, sample_weight):
         """Fit a feature map and choose alpha for it."""
-        if isinstance(features, FrozenEstimator):
-            features = features.estimator
-            check_is_fitted(features)
-        else:
-            features._fit(X, Y, sample_weight)
-            if hasattr(self, "feature_names_in_"):
-                features.feature_names_in_ = self.feature_names_in_
+        features = self._fitted_features(features, X, Y, sample_weight)
         # A target shifted to mean zero loses no digits in the sums of squares.
         offset = np.zeros(Y.shape[1])
         if self.fit_intercept:
@@ -139,6 +134,8 @@ class _KernelRidge(BaseEstimator):
         if alphas is not None and len(alphas) == 1 and not needs_scores:
             total = accumulate(data.feature_map, X, data.Y, sample_weight)
             return _Choice(features, total, float(alphas[0]), None, None, None, offset)
+        if isinstance(self.cv, str):
+            self._positive(alphas, self.cv)
         criterion = self._criterion(data, y, Y)
         path = self._search(alphas, criterion)
         best = best_index(path)
@@ -149,6 +146,18 @@ class _KernelRidge(BaseEstimator):
         else:
             alpha, score = float(path.alphas[best]), float(means[best])
         return _Choice(features, criterion.total, alpha, score, path, criterion, offset)
+
+    def _fitted_features(self, features, X, Y, sample_weight):
+        """The feature map fitted to checked data; a frozen one as it is."""
+        if isinstance(features, FrozenEstimator):
+            features = features.estimator
+            check_is_fitted(features)
+            _check_n_features(features, X, reset=False)
+            return features
+        features._fit(X, Y, sample_weight)
+        if hasattr(self, "feature_names_in_"):
+            features.feature_names_in_ = self.feature_names_in_
+        return features
 
     def _choose_gamma(self, X, y, Y, sample_weight):
         """Choose gamma by the score of its best alpha."""
@@ -235,13 +244,16 @@ class _KernelRidge(BaseEstimator):
                 "alphas must be 'auto', a number >= 0 or a non-empty sequence of them, "
                 f"got {self.alphas!r}."
             )
-        if alphas[0] == 0 and isinstance(self.cv, str) and len(alphas) > 1:
+        return alphas
+
+    def _positive(self, alphas, cv):
+        """Refuse an alpha of 0 where scores come from formulas instead of folds."""
+        if alphas is not None and alphas[0] == 0:
             raise ValueError(
-                f"alphas must be positive for cv={self.cv!r}, whose formula divides by "
+                f"alphas must be positive for cv={cv!r}, whose formula divides by "
                 f"what alpha leaves of the degrees of freedom, got {self.alphas!r}; "
                 "k-fold takes 0."
             )
-        return alphas
 
     def _search(self, alphas, criterion):
         """Scores of the grid; the automatic one grows while the best is at an end."""
@@ -320,18 +332,14 @@ class _KernelRidge(BaseEstimator):
                     "partial_fit cannot go on from a fit whose normal equations were "
                     "not kept; fit with keep_equations=True."
                 )
-            features = self._checked_features()
-            if isinstance(features, FrozenEstimator):
-                features = features.estimator
-                check_is_fitted(features)
-            else:
-                features._fit(X, Y, sample_weight)
-            self.features_ = features
+            self.features_ = self._fitted_features(
+                self._checked_features(), X, Y, sample_weight
+            )
             # Any constant will do; the first rows' mean saves most of the digits.
             self._offset = np.zeros(Y.shape[1])
             if self.fit_intercept:
                 self._offset = np.average(Y, axis=0, weights=sample_weight)
-            m = features._map().n_components
+            m = self.features_._map().n_components
             self.equations_ = NormalEquations(m, Y.shape[1])
         feature_map = self.features_._map().astype(X.dtype)
         part = accumulate(feature_map, X, Y - self._offset, sample_weight)
@@ -345,6 +353,7 @@ class _KernelRidge(BaseEstimator):
         if alphas is not None and len(alphas) == 1:
             self.alpha_, self.best_score_ = float(alphas[0]), None
         else:
+            self._positive(alphas, "gcv")
             criterion = _Accumulated(self.equations_, self.fit_intercept)
             self.alpha_path_ = self._search(alphas, criterion)
             best = best_index(self.alpha_path_)
