@@ -36,10 +36,14 @@ MEASURES = {
     "sum": Sum([Gaussian(), Laplace(), Matern()], [1, 2, 3], [1, 0.3, 2]),
     "isotropic-sum": Sum([Gaussian(), Matern(), ExponentialPower()], [3, 1, 2]),
     "product": Product([Gaussian(), Cauchy(), Matern()], [0.5, 0.3, 0.2]),
+    "sum-of-products": Sum(
+        [Product([Gaussian(), Laplace()], [0.5, 0.2]), Sum([Matern(), Cauchy()])],
+        [2, 1],
+    ),
     "isotropic-product": Product([RationalQuadratic(), ExponentialPower()], [0.4, 0.7]),
 }
-PRODUCT_MEASURES = {"laplacian", "cauchy", "sum", "product"}
-SUMS = {"sum", "isotropic-sum"}
+PRODUCT_MEASURES = {"laplacian", "cauchy", "sum", "product", "sum-of-products"}
+SUMS = {"sum", "isotropic-sum", "sum-of-products"}
 
 #: Kernel values at gamma, written out from the difference of two rows.
 FORMULAS = {

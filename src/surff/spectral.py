@@ -17,6 +17,7 @@ Isotropic kernels here are mixtures of Gaussian kernels,
 and differ in the law of :math:`\tau` alone. The others are products over features.
 """
 
+import bisect
 import math
 
 import numpy as np
@@ -96,7 +97,7 @@ class SpectralMeasure(BaseEstimator):
         )
 
     def n_coordinates(self, n_features):
-        """Uniform coordinates that `quantile` needs: n_features and a constant more."""
+        """Uniform coordinates that `quantile` needs for one frequency."""
         return n_features
 
     def quantile(self, U):
@@ -459,6 +460,12 @@ class _Composite(SpectralMeasure):
         """``sqrt(gamma)``: the kernel at gamma is that at 1 of ``sqrt(gamma) X``."""
         return np.sqrt(gamma)
 
+    def _n_features(self, n_coordinates):
+        """Inverse of `n_coordinates`, which grows with the number of features."""
+        return bisect.bisect_left(
+            range(n_coordinates + 1), n_coordinates, key=self.n_coordinates
+        )
+
 
 class Sum(_Composite):
     r"""A weighted mean of kernels :math:`k = \sum_i c_i k_i`.
@@ -543,10 +550,6 @@ class Sum(_Composite):
             frequencies[rows] = factor * measure.quantile(points)
         return frequencies
 
-    def _n_features(self, n_coordinates):
-        """Inverse of `n_coordinates`."""
-        return n_coordinates - self.n_coordinates(0)
-
     @property
     def n_mixing(self):
         """The most that a part needs, and one that chooses the part."""
@@ -600,7 +603,7 @@ class Product(_Composite):
     def quantile(self, U):
         """Frequencies for gamma = 1; each part takes its own coordinates."""
         parts = self._parts()
-        n_features = (U.shape[1] - self.n_coordinates(0)) // len(parts)
+        n_features = self._n_features(U.shape[1])
         frequencies, start = 0.0, 0
         for measure, factor in parts:
             stop = start + measure.n_coordinates(n_features)
