@@ -183,7 +183,7 @@ def test_more_columns_than_rows(cv):
 
 def test_gcv_has_a_score_of_its_own():
     model = KernelRidgeRegressor(features(), alphas=ALPHAS, cv="gcv", scoring="r2")
-    with pytest.raises(ValueError, match="cv='gcv' minimises .* None, got 'r2'"):
+    with pytest.raises(ValueError, match=r"cv='gcv' minimises .* None, got 'r2'"):
         model.fit(X, Y)
 
 
@@ -391,9 +391,9 @@ def test_frozen_features_must_fit_the_data(Model):
     with pytest.raises(ValueError, match="not fitted yet"):
         Model(FrozenEstimator(features())).fit(X, TARGETS[Model])
     two = FrozenEstimator(features().fit(X[:, :2]))
-    with pytest.raises(ValueError, match="X has 3 features, but .* 2 features"):
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* 2 features"):
         Model(two).fit(X, TARGETS[Model])
-    with pytest.raises(ValueError, match="X has 3 features, but .* 2 features"):
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* 2 features"):
         Model(two).partial_fit(X, TARGETS[Model])
 
 

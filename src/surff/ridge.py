@@ -427,6 +427,16 @@ class _Accumulated:
         return self
 
 
+def check_columns(y, n_columns):
+    """Refuse a target of another shape than that of the first piece."""
+    columns = 1 if y.ndim == 1 else y.shape[1]
+    if columns != n_columns:
+        raise ValueError(
+            f"y must have {n_columns} column{'s' if n_columns > 1 else ''}, as in the "
+            f"first call to partial_fit, got {columns}."
+        )
+
+
 class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, _KernelRidge):
     r"""Kernel ridge regression on streamed random features.
 
@@ -605,6 +615,8 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, _KernelRidge):
         """
         first = not hasattr(self, "n_features_in_")
         X, y, Y, sample_weight = self._validated(X, y, sample_weight, reset=first)
+        if hasattr(self, "equations_"):
+            check_columns(y, len(self.equations_.target_sum))
         self._partial_fit(X, Y, sample_weight)
         self._unwrap(y)
         return self
@@ -926,6 +938,7 @@ class KernelRidgeClassifier(ClassifierMixin, _KernelRidge):
                 f"classes must stay {self.classes_.tolist()}, as in the first call to "
                 f"partial_fit, got {np.unique(classes).tolist()}."
             )
+        check_columns(y, len(self.classes_) if self._multilabel else 1)
         self._partial_fit(X, self._coded(y), sample_weight)
         return self
 
