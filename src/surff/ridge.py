@@ -50,7 +50,7 @@ from surff.criteria import (
 )
 from surff.features import FLOAT_DTYPES, FourierFeatures, one_vs_rest
 from surff.normal_equations import NormalEquations, accumulate
-from surff.solvers import SOLVERS, solve
+from surff.solvers import SOLVERS, SingularError, solve
 
 __all__ = ["KernelRidgeClassifier", "KernelRidgeRegressor"]
 
@@ -718,13 +718,27 @@ def posterior(equations, alphas, fit_intercept):
     for alpha in np.unique(alphas):
         targets = alphas == alpha
         matrix = centred.gram + alpha * np.eye(len(centred.gram))
-        factor = linalg.cholesky(matrix, lower=False)
+        try:
+            factor = linalg.cholesky(matrix, lower=False)
+        except linalg.LinAlgError:
+            raise SingularError(
+                "return_std=True needs Z^T Z + alpha I to be regular, and it is "
+                f"singular to working precision (alpha={alpha:.3g}, {len(matrix)} "
+                "columns); increase alpha."
+            ) from None
         coef = linalg.cho_solve((factor, False), centred.moments)
         intercept = centred.target_mean - centred.feature_mean @ coef
         rss = squared_errors(equations, coef[:, None], intercept[None])[0]
         inverse, _ = linalg.lapack.dpotri(factor, lower=0)
         df = len(factor) - alpha * np.trace(inverse) + bool(fit_intercept)
-        left = max(equations.weight_sum - df, np.finfo(np.float64).tiny)
+        left = equations.weight_sum - df
+        if left <= 0:
+            raise ValueError(
+                "return_std=True counts a weight w as w rows: a sum of "
+                f"{equations.weight_sum:.3g} leaves nothing to estimate the noise from "
+                f"beside {df:.3g} degrees of freedom; scale the weights, increase "
+                "alpha or add rows."
+            )
         noise = rss.clip(min=0.0) / left
         parts.append(Posterior(factor, centred.feature_mean, targets, noise[targets]))
     return parts
