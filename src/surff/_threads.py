@@ -120,11 +120,29 @@ def map_slices(function, n_rows, minimum=64):
         return [function(slice(0, n_rows))]
     bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]
     slices = [slice(*pair) for pair in itertools.pairwise(bounds)]
+    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
     with single_threaded_blas():
-        futures = [_executor().submit(function, part) for part in slices[1:]]
+        futures = [
+            _executor().submit(_start_on, cpus, i, function, slices[i])
+            for i in range(1, n_parts)
+        ]
         try:
-            first = function(slices[0])
+            first = _start_on(cpus, 0, function, slices[0])
         finally:
             # Also after an error no thread may go on writing into the caller's arrays.
             wait(futures)
     return [first, *(future.result() for future in futures)]
+
+
+def _start_on(cpus, i, function, part):
+    """Call ``function(part)`` on a thread that starts on the ``i``-th CPU.
+
+    Linux wakes a thread on the CPU of the one that calls it and may leave both there
+    for longer than a pass takes. Asking for one CPU moves the thread at once; asking
+    for all of them right after leaves the scheduler free to move it again.
+    """
+    if len(cpus) > 1:
+        with contextlib.suppress(OSError):  # a sandbox may forbid it
+            os.sched_setaffinity(0, {cpus[i % len(cpus)]})
+            os.sched_setaffinity(0, cpus)
+    return function(part)
