@@ -1,6 +1,7 @@
 """surff: kernel learning with random features."""
 
 from surff.features import FourierFeatures
+from surff.nystroem import NystroemFeatures
 from surff.persistence import load, save
 from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.selection import RidgeLeverage, SurrogateLeverage
@@ -9,6 +10,7 @@ __all__ = [
     "FourierFeatures",
     "KernelRidgeClassifier",
     "KernelRidgeRegressor",
+    "NystroemFeatures",
     "RidgeLeverage",
     "SurrogateLeverage",
     "load",

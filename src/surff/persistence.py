@@ -15,6 +15,7 @@ from surff.draws import DRAWS
 from surff.draws.structured import HadamardFrequencies
 from surff.features import FourierFeatures
 from surff.normal_equations import NormalEquations
+from surff.nystroem import NystroemFeatures
 from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.selection import SELECTORS
 from surff.spectral import KERNELS, Product, Sum
@@ -29,6 +30,7 @@ def _name(cls):
 #: Types that `load` builds, beside those that skops trusts by itself: data and surff.
 TRUSTED_TYPES = (
     "numpy.dtype",
+    "scipy.sparse._csr.csr_array",
     *sorted(
         _name(cls)
         for cls in {
@@ -38,6 +40,7 @@ TRUSTED_TYPES = (
             KernelRidgeClassifier,
             KernelRidgeRegressor,
             NormalEquations,
+            NystroemFeatures,
             Product,
             Sum,
             *DRAWS.values(),
