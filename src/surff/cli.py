@@ -18,6 +18,8 @@ def main():
         Always: 0 on success, 2 for wrong input, 130 after Ctrl-C.
     """
     try:
+        import rich  # noqa: F401  (typer starts without it, the commands do not)
+
         from surff.commands import app
     except ModuleNotFoundError as error:
         if error.name not in ("rich", "typer"):

@@ -90,8 +90,22 @@ def plain_errors(*more):
     try:
         yield
     except expected as error:
-        typer.echo(f"surff: {error}", err=True)
+        message = str(error)
+        if isinstance(error, ModuleNotFoundError):
+            message = (
+                f"{error.name} is not installed; it comes with the extra surff[cli]: "
+                "pip install 'surff[cli]'"
+            )
+        typer.echo(f"surff: {message}", err=True)
         raise typer.Exit(2) from error
+
+
+def _integer(text):
+    # The parser may see its own result, or a default that is a number already.
+    try:
+        return int(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"must be an integer, got {text!r}.") from error
 
 
 Datasets = Annotated[
@@ -101,7 +115,11 @@ Datasets = Annotated[
 Large = Annotated[bool, typer.Option("--large", help="Run covtype above 16 d too.")]
 Multiples = Annotated[
     list[int],
-    typer.Option(help="Numbers of frequencies s, in multiples of the columns d."),
+    typer.Option(
+        help="Numbers of frequencies s, in multiples of the columns d.",
+        parser=_integer,
+        metavar="<list[int]>",
+    ),
 ]
 Out = Annotated[Path, typer.Option(help="Directory for results, tables and pictures.")]
 Protocol = Annotated[
@@ -111,8 +129,13 @@ Protocol = Annotated[
         "printed) or fair (gamma and alpha chosen for every method)."
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Of everything random.")]
-Trials = Annotated[int, typer.Option(help="Repetitions.")]
+Seed = Annotated[
+    int,
+    typer.Option(help="Of everything random.", parser=_integer, metavar="<int>"),
+]
+Trials = Annotated[
+    int, typer.Option(help="Repetitions.", parser=_integer, metavar="<int>")
+]
 Weights = Annotated[
     str,
     typer.Option(help="Reading of the weights of `published`: own or sorted."),
@@ -199,6 +222,7 @@ def _run_table2(config, printed, out):
     from surff.experiments.table2 import run_table2, select_rows
 
     _left_out(config)
+    out.mkdir(parents=True, exist_ok=True)
     store = ResultStore(out / "results.jsonl")
     finished = _until_stopped(lambda bar: run_table2(config, store, bar), out)
     rows = select_rows(config, store.rows)
@@ -255,6 +279,7 @@ def figure1(
         )
     with plain_errors():
         _left_out(config)
+        out.mkdir(parents=True, exist_ok=True)
         accuracies = ResultStore(out / "results.jsonl")
         errors = ResultStore(out / "figure1.jsonl")
 

@@ -295,6 +295,8 @@ def spread_out(heights, gap):
     # after the gaps are taken out.
     from sklearn.isotonic import isotonic_regression
 
+    if not len(heights):
+        return np.zeros(0)
     gaps = gap * np.arange(len(heights))
     room = np.asarray(heights) - gaps
     return isotonic_regression(room, y_min=0.0, y_max=1.0 - gaps[-1]) + gaps
