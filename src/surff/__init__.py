@@ -1,5 +1,10 @@
 """surff: kernel learning with random features."""
 
+from surff.displays import (
+    AlphaPathDisplay,
+    FrequencyDisplay,
+    KernelApproximationDisplay,
+)
 from surff.features import FourierFeatures
 from surff.nystroem import NystroemFeatures
 from surff.persistence import load, save
@@ -7,7 +12,10 @@ from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.selection import RidgeLeverage, SurrogateLeverage
 
 __all__ = [
+    "AlphaPathDisplay",
     "FourierFeatures",
+    "FrequencyDisplay",
+    "KernelApproximationDisplay",
     "KernelRidgeClassifier",
     "KernelRidgeRegressor",
     "NystroemFeatures",
