@@ -69,7 +69,9 @@ def test_any_cut_of_the_file_is_mended(tmp_path, caplog):
     store.append([make_row(trial) for trial in range(3)])
     content = path.read_bytes()
     ends = [i + 1 for i, byte in enumerate(content) if byte == ord("\n")]
-    for size in range(len(content) + 1):
+    near = {end + shift for end in (0, *ends) for shift in (-2, -1, 0, 1)}
+    sizes = near.union(range(0, len(content), 41)) & set(range(len(content) + 1))
+    for size in sorted(sizes):
         path.write_bytes(content[:size])
         caplog.clear()
         n_whole = sum(end <= size for end in ends)
