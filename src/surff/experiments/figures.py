@@ -176,18 +176,8 @@ def draw_accuracy(axes, rows, printed):
             markeredgewidth=1.2,
             zorder=4,
         )
-    axes.set_title("Test accuracy, %")
+    axes.set_title("Test accuracy, %" + (" (hollow: the paper's)" if cells else ""))
     finish(axes, rows, ends, "one standard deviation")
-    if cells:
-        axes.text(
-            0.98,
-            0.03,
-            "hollow: printed in the paper",
-            transform=axes.transAxes,
-            ha="right",
-            fontsize=8,
-            color="#555555",
-        )
 
 
 def draw_times(axes, rows):
