@@ -26,20 +26,12 @@ Y = RNG.normal(size=40)
 X.flags.writeable = Y.flags.writeable = False
 
 
-class EvenFeatures(FourierFeatures):
-    """scikit-learn's checks set ``n_components = 1``; a pair has two columns."""
-
-    def __setattr__(self, name, value):
-        odd = name == "n_components" and isinstance(value, int) and value == 1
-        super().__setattr__(name, 2 if odd else value)
-
-
 @parametrize_with_checks(
     [
-        EvenFeatures(8),
-        EvenFeatures(8, draw="halton"),
-        EvenFeatures(8, select="surrogate"),
-        EvenFeatures(8, select="leverage"),
+        FourierFeatures(8),
+        FourierFeatures(8, draw="halton"),
+        FourierFeatures(8, select="surrogate"),
+        FourierFeatures(8, select="leverage"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -126,6 +118,112 @@ def test_agrees_with_rbf_sampler_within_the_error_of_both():
     assert abs(ours @ ours.T - theirs @ theirs.T).max() < radius
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("select", [None, "surrogate"])
+def test_an_odd_map_is_the_documented_one(dtype, form, select):
+    fitted = features(n_components=15, select=select).fit(X.astype(dtype), Y)
+    Z = fitted.transform(form(X.astype(dtype)))
+    assert Z.shape == (40, 15)
+    assert Z.dtype == dtype
+    assert len(fitted.get_feature_names_out()) == 15
+    expected = explicit(X, fitted)[:, :-1]
+    P = X @ fitted.frequencies_[-1] + fitted.phase_
+    amplitude = math.sqrt(2 * fitted.importance_weights_[-1] / 8)
+    expected[:, 7] = amplitude * np.cos(P)
+    assert_allclose(Z, expected, atol=1e-14 if dtype == np.float64 else 1e-6)
+    feature_map = fitted._map().astype(np.float64)
+    target = np.column_stack([Y, np.cos(Y)])
+    assert_allclose(feature_map.moments(X, target), expected.T @ target, atol=1e-5)
+    assert 0 <= fitted.phase_ < 2 * math.pi
+    # One map or the other, by the latest fit alone.
+    assert not hasattr(fitted.set_params(n_components=16).fit(X, Y), "phase_")
+
+
+def test_an_odd_map_is_unbiased():
+    # The mean over 20,000 maps of 3 columns: 2 frequencies, of which one has a random
+    # phase. One map's entries lie in [-3 / 2, 3 / 2]; Hoeffding and a union over all
+    # entries: correct code fails with p < 1e-9.
+    n, few = 20000, X[:6]
+    rng = np.random.default_rng(0)
+    total = np.zeros((6, 6))
+    for _ in range(n):
+        Z = features(n_components=3, random_state=rng)._fit(few, None)._map()(few)
+        total += Z @ Z.T
+    error = abs(total / n - rbf_kernel(few, gamma=0.3)).max()
+    assert error < 1.5 * math.sqrt(2 * math.log(2 * total.size / 1e-9) / n)
+
+
+def test_a_single_column():
+    fitted = features(n_components=1).fit(X)
+    expected = math.sqrt(2) * np.cos(X @ fitted.frequencies_[0] + fitted.phase_)
+    assert_allclose(fitted.transform(X), expected[:, None], rtol=1e-12)
+
+
+def median_distance(A):
+    D = np.sqrt(((A[:, None] - A) ** 2).sum(axis=2))[np.triu_indices(len(A), 1)]
+    return np.median(D[D > 0])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_matrix])
+@pytest.mark.parametrize("n", [39, 40])
+def test_gamma_median_is_the_heuristic(form, n):
+    fitted = features(gamma="median").fit(form(X[:n]))
+    expected = 1 / (2 * median_distance(X[:n]) ** 2)
+    assert fitted.gamma_ == pytest.approx(expected, rel=1e-12)
+    single = features(gamma="median").fit(form(X[:n].astype(np.float32)))
+    assert single.gamma_ == pytest.approx(expected, rel=1e-6)
+
+
+def test_gamma_median_of_many_rows_takes_evenly_spread_ones():
+    many = np.random.default_rng(1).normal(size=(5000, 3))
+    fitted = features(gamma="median").fit(many)
+    expected = 1 / (2 * median_distance(many[2::5]) ** 2)
+    assert fitted.gamma_ == pytest.approx(expected, rel=1e-12)
+    assert features(gamma="median", random_state=5).fit(many).gamma_ == fitted.gamma_
+
+
+@pytest.mark.parametrize("n", [40, 3000])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_gamma_median_takes_a_weight_for_a_repetition(n, form):
+    rng = np.random.default_rng(2)
+    rows, weight = rng.normal(size=(n, 3)), rng.integers(0, 4, size=n)
+    weighted = features(gamma="median").fit(form(rows), sample_weight=weight)
+    repeated = features(gamma="median").fit(form(np.repeat(rows, weight, axis=0)))
+    assert weighted.gamma_ == pytest.approx(repeated.gamma_, rel=1e-12)
+
+
+def test_gamma_median_of_shifted_and_repeated_rows():
+    expected = features(gamma="median").fit(X).gamma_
+    moved = features(gamma="median").fit(X + 1e5).gamma_
+    assert moved == pytest.approx(expected, rel=1e-9)
+    twice = features(gamma="median").fit(np.repeat(X, 2, axis=0)).gamma_
+    assert twice == pytest.approx(expected, rel=1e-9)
+    # One row apart from many equal ones: their distance, not zero.
+    lonely = np.zeros((50, 2))
+    lonely[7, 0] = 4.0
+    assert features(gamma="median").fit(lonely).gamma_ == pytest.approx(1 / 32)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e9 / 3])
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("n", [1, 7])
+def test_gamma_median_of_constant_data_is_one(value, form, n):
+    constant = form(np.full((n, 3), value))
+    assert features(gamma="median").fit(constant).gamma_ == 1.0
+
+
+def test_one_bandwidth_a_feature_is_a_scaling_of_the_columns():
+    gamma = np.array([0.3, 1.1, 0.02])
+    Z = features(n_components=40000, gamma=gamma).fit_transform(X)
+    error = abs(Z @ Z.T - rbf_kernel(X * np.sqrt(gamma), gamma=1.0)).max()
+    # Hoeffding with a union over entries.
+    assert error < math.sqrt(2 * math.log(2 * 40**2 / 1e-9) / 20000)
+    for wrong in ([0.3, np.nan, 1.0], [0.3, np.inf, 1.0]):
+        with pytest.raises(ValueError, match="Input gamma contains"):
+            features(gamma=wrong).fit(X)
+
+
 def test_rows_have_norm_one():
     assert_allclose(np.linalg.norm(features().fit_transform(X), axis=1), 1, rtol=1e-15)
 
@@ -176,7 +274,21 @@ def test_gamma_only_scales_the_frequencies():
     assert_allclose(narrow.frequencies_, 2 * wide.frequencies_, rtol=1e-15)
 
 
-@pytest.mark.parametrize("draw", sorted(set(DRAWS) - {"sparse_grid"}))
+PREFIX_DRAWS = sorted(set(DRAWS) - {"sparse_grid"})
+
+
+@pytest.mark.parametrize("draw", PREFIX_DRAWS)
+@pytest.mark.parametrize("n_components", [3, 4, 15])
+def test_odd_maps_are_part_of_the_same_sequence(draw, n_components):
+    odd = features(draw=draw, n_components=n_components).fit(X)
+    s = (n_components + 1) // 2
+    assert len(odd.frequencies_) == s
+    long = np.asarray(features(draw=draw, n_components=64).fit(X).frequencies_)
+    assert_array_equal(np.asarray(odd.frequencies_), long[:s])
+    assert hasattr(odd, "phase_") == bool(n_components % 2)
+
+
+@pytest.mark.parametrize("draw", PREFIX_DRAWS)
 def test_more_components_extend_the_frequencies(draw):
     short = np.asarray(features(draw=draw).fit(X).frequencies_)
     long = np.asarray(features(draw=draw, n_components=64).fit(X).frequencies_)
@@ -364,8 +476,7 @@ def test_pool_size_in_a_grid_search():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_components": 7}, r"n_components must be even .*, got 7"),
-        ({"n_components": 0}, r"'n_components' parameter .* \[2, inf\).*Got 0"),
+        ({"n_components": 0}, r"'n_components' parameter .* \[1, inf\).*Got 0"),
         ({"n_components": 8.0}, "'n_components' parameter .* Got 8.0"),
         ({"gamma": 0.0}, "'gamma' parameter .* Got 0.0"),
         ({"gamma": -1.0}, "'gamma' parameter .* Got -1.0"),

@@ -11,8 +11,10 @@ from sklearn.base import (
     _fit_context,
     clone,
 )
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import label_binarize
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -25,7 +27,7 @@ from sklearn.utils.validation import (
 from surff._validation import as_generator, one_of
 from surff.blocks import map_rows
 from surff.draws import DRAWS, split_weights
-from surff.fourier import FourierMap
+from surff.fourier import FourierMap, OddFourierMap
 from surff.selection import SELECTORS
 from surff.spectral import KERNELS
 
@@ -49,17 +51,22 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     Parameters
     ----------
     n_components : int, default=256
-        Columns that `transform` returns, >= 2 and even: a cosine and a sine for each of
-        the ``n_components // 2`` frequencies.
+        Columns that `transform` returns: a cosine and a sine for each frequency. Of an
+        odd number of columns the last frequency has one only,
+        :math:`\sqrt{2 / s}\, a_s \cos(w_s^\top x + b)` with a random phase b, in the
+        place of its cosine.
     kernel : {"rbf", "laplacian", "exponential", "matern", "cauchy", \
             "rational_quadratic", "exponential_power"} or SpectralMeasure, \
             default="rbf"
         Kernel to approximate; a key of `surff.spectral.KERNELS` or an object.
-    gamma : {"scale"}, float or array-like of shape (n_features,), default="scale"
+    gamma : {"scale", "median"}, float or array-like of shape (n_features,), \
+            default="scale"
         Bandwidth, > 0: the kernel is :math:`\exp(-\gamma \|x - x'\|^2)` for "rbf", with
         the paper's :math:`1 / \sigma^2`; the other kernels say how they use it. "scale"
-        is ``1 / (n_features * X.var())``, as in `sklearn.svm.SVC`; an array holds one
-        bandwidth a feature.
+        is ``1 / (n_features * X.var())``, as in `sklearn.svm.SVC`; "median" is
+        ``1 / (2 * median**2)`` with the median distance of two different rows, among at
+        most 1,000 rows that lie evenly spread in ``X``; an array holds one bandwidth a
+        feature.
     draw : {"monte_carlo", "halton", "sobol", "orthogonal", "structured_orthogonal", \
             "spherical_radial", "gauss_hermite", "sparse_grid", "reweighted", \
             "modified"} or draw object, default="monte_carlo"
@@ -76,14 +83,17 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     Attributes
     ----------
-    frequencies_ : ndarray of shape (n_components // 2, n_features)
-        Frequencies, radians per unit of ``X``; dtype of ``X``. For
+    frequencies_ : ndarray of shape (n_frequencies, n_features)
+        The s frequencies, half of ``n_components`` rounded up, radians per unit of
+        ``X``; dtype of ``X``. For
         ``draw="structured_orthogonal"`` a `surff.draws.HadamardFrequencies`, of which
         `numpy.asarray` makes the array.
-    importance_weights_ : ndarray of shape (n_components // 2,)
+    importance_weights_ : ndarray of shape (n_frequencies,)
         :math:`p(w_i) / q(w_i) = a_i^2`, >= 0; ones without a selection, unless the draw
         has weights.
-    gamma_ : float or ndarray of shape (n_features_in_,)
+    phase_ : float
+        Phase b in radians; for an odd ``n_components`` only.
+    gamma_ : float or ndarray of shape (n_features,)
         Bandwidth used.
     n_features_in_ : int
         Columns of ``X``.
@@ -122,10 +132,10 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
-        "n_components": [Interval(numbers.Integral, 2, None, closed="left")],
+        "n_components": [Interval(numbers.Integral, 1, None, closed="left")],
         "kernel": [StrOptions(set(KERNELS)), HasMethods(["sample", "scale", "kernel"])],
         "gamma": [
-            StrOptions({"scale"}),
+            StrOptions({"scale", "median"}),
             Interval(numbers.Real, 0.0, None, closed="neither"),
             "array-like",
         ],
@@ -178,16 +188,11 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _fit(self, X, Y, sample_weight=None):
         """`fit` on checked data: ``Y`` is None or (n_samples, n_targets) numbers."""
-        if self.n_components % 2:
-            raise ValueError(
-                "n_components must be even (a cosine and a sine for each frequency), "
-                f"got {self.n_components}."
-            )
         measure = one_of("kernel", self.kernel, KERNELS, "sample")
         draw = one_of("draw", self.draw, DRAWS, "draw")
         rng = as_generator(self.random_state)
         n_features = X.shape[1]
-        n_frequencies = self.n_components // 2
+        n_frequencies = (self.n_components + 1) // 2
         self.gamma_ = _bandwidth(self.gamma, X, sample_weight)
         scale = measure.scale(self.gamma_)
 
@@ -225,6 +230,10 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self.frequencies_, self.importance_weights_ = clone(selector).select(
                 candidates, X, Y, n_frequencies, rng, sample_weight
             )
+        self.__dict__.pop("phase_", None)  # an earlier fit's
+        if self.n_components % 2:
+            # Drawn last: more columns extend the same frequencies.
+            self.phase_ = float(rng.uniform(0.0, 2.0 * np.pi))
         self.n_features_in_ = n_features
         self._n_features_out = self.n_components
         return self
@@ -232,7 +241,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _map(self):
         """The fitted map of checked row blocks."""
         amplitudes = np.sqrt(self.importance_weights_).astype(self.frequencies_.dtype)
-        return FourierMap(self.frequencies_, amplitudes)
+        pairs = FourierMap(self.frequencies_, amplitudes)
+        return OddFourierMap(pairs, self.phase_) if hasattr(self, "phase_") else pairs
 
     def transform(self, X):
         """Map rows to features.
@@ -268,7 +278,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 def _bandwidth(gamma, X, sample_weight=None):
     """The parameter ``gamma`` as a float or an array of one number a feature."""
     if isinstance(gamma, str):
-        return _scale_gamma(X, sample_weight)
+        rule = _median_gamma if gamma == "median" else _scale_gamma
+        return rule(X, sample_weight)
     if isinstance(gamma, numbers.Real):
         return float(gamma)
     gamma = check_array(gamma, ensure_2d=False, dtype=np.float64, input_name="gamma")
@@ -296,6 +307,43 @@ def _scale_gamma(X, sample_weight=None):
         variance = mean(np.square(X - mean(X)))
         floor = (rounding * mean(X)) ** 2
     return float(1.0 / (X.shape[1] * variance)) if variance > floor else 1.0
+
+
+#: Rows among which ``gamma="median"`` measures distances.
+MEDIAN_ROWS = 1000
+
+
+def _median_gamma(X, sample_weight=None):
+    """``1 / (2 median^2)`` of the distances of different rows, 1 for constant data.
+
+    The sample is the same for rows of weight w and for rows repeated w times.
+    """
+    weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+    rows = np.flatnonzero(weight)
+    weight = weight[rows].astype(np.float64)
+    edges = np.cumsum(weight)
+    if max(len(rows), edges[-1]) > MEDIAN_ROWS:
+        ticks = (np.arange(MEDIAN_ROWS) + 0.5) * (edges[-1] / MEDIAN_ROWS)
+        chosen = np.searchsorted(edges, ticks, side="right")
+        chosen, weight = np.unique(chosen, return_counts=True)
+        rows = rows[chosen]
+    sample = X[rows].astype(np.float64)
+    if not sparse.issparse(sample):
+        sample -= sample.mean(axis=0)  # saves the digits of the differences
+    i, j = np.triu_indices(len(rows), 1)
+    distances = euclidean_distances(sample)[i, j]
+    norms = row_norms(sample)
+    apart = distances > 1e-7 * np.maximum(norms[i], norms[j])  # beyond rounding
+    if not apart.any():
+        return 1.0
+    distances, weight = distances[apart], (weight[i] * weight[j])[apart]
+    order = np.argsort(distances)
+    shares = np.cumsum(weight[order])
+    middle = [
+        np.searchsorted(shares, shares[-1] / 2, side) for side in ("left", "right")
+    ]
+    median = distances[order][middle].mean()
+    return float(0.5 / median**2)
 
 
 def _numeric_targets(y, X):

@@ -29,7 +29,13 @@ from surff._trig import (
 )
 from surff.blocks import block_rows, map_rows, row_blocks
 
-__all__ = ["FourierMap", "fourier_features", "fourier_moments", "kernel_estimate"]
+__all__ = [
+    "FourierMap",
+    "OddFourierMap",
+    "fourier_features",
+    "fourier_moments",
+    "kernel_estimate",
+]
 
 _MAP_KERNELS = {
     np.dtype(np.float32): cos_sin_float32,
@@ -217,3 +223,52 @@ class FourierMap:
         if self.dtype == dtype:
             return self
         return FourierMap(self.frequencies.astype(dtype), self.amplitudes)
+
+
+class OddFourierMap:
+    r"""A `FourierMap` whose last frequency has one column instead of two.
+
+    In the place of its cosine stands
+    :math:`\sqrt2\, a_s \cos(w_s^\top x + b) / \sqrt s`, in that of its sine nothing.
+    With b uniform on :math:`[0, 2 \pi)` two such columns
+    have the product :math:`a_s^2 \cos w_s^\top (x - x') / s` in the mean, so the kernel
+    estimate stays unbiased.
+
+    Parameters
+    ----------
+    pairs : FourierMap
+        The map with a cosine and a sine for each frequency.
+    phase : float
+        Phase b in radians.
+    """
+
+    def __init__(self, pairs, phase):
+        self.pairs, self.phase = pairs, phase
+        self.dtype = pairs.dtype
+        self.n_components = pairs.n_components - 1
+
+    def _joined(self, Z, out):
+        """Drop the last column, the last frequency's sine, into its cosine."""
+        last = self.pairs.n_frequencies - 1
+        out[...] = Z[:, :-1]
+        # sqrt(2) cos(p + b) = sqrt(2) cos b cos p - sqrt(2) sin b sin p.
+        out[:, last] *= math.sqrt(2.0) * math.cos(self.phase)
+        out[:, last] -= math.sqrt(2.0) * math.sin(self.phase) * Z[:, -1]
+        return out
+
+    def __call__(self, X, out=None):
+        """Features of the rows; see `FourierMap`."""
+        if out is None:
+            out = np.empty((X.shape[0], self.n_components), self.dtype)
+        return self._joined(self.pairs(X), out)
+
+    def moments(self, X, Y):
+        """Moments with float64 targets ``Y``; see `fourier_moments`."""
+        moments = self.pairs.moments(X, Y).T
+        return self._joined(moments, np.empty((len(moments), self.n_components))).T
+
+    def astype(self, dtype):
+        """The same map computing in another floating-point type."""
+        if self.dtype == dtype:
+            return self
+        return OddFourierMap(self.pairs.astype(dtype), self.phase)
