@@ -143,7 +143,8 @@ def leverage_scores(
 
     See Also
     --------
-    surff.leverage.ridge_leverage_scores, surff.leverage.surrogate_leverage_scores
+    surff.leverage.ridge_leverage_scores : The same of a Gram matrix.
+    surff.leverage.surrogate_leverage_scores : The same of moments.
 
     Notes
     -----
@@ -176,7 +177,9 @@ def leverage_scores(
                 "alpha must be given for a model with one alpha a target, got None."
             )
         gram = _equations(model, X, None, sample_weight).gram
-        return leverage.ridge_leverage_scores(gram, alpha)
+        scores = leverage.ridge_column_scores(gram, alpha)
+        # Of an odd number of columns the last frequency has no sine.
+        return leverage.pair_scores(np.append(scores, np.zeros(len(scores) % 2)))
     if kind != "surrogate":
         raise ValueError(f"kind must be 'ridge' or 'surrogate', got {kind!r}.")
     if y is None:
@@ -256,9 +259,8 @@ def recommended_frequencies(
     Notes
     -----
     D is at least :math:`1 / \lambda = n / \alpha`, so the recommendation exceeds n for
-    every ``alpha`` below ``50 log(16 d)`` at delta = 0.1: it is a guarantee for large
-    regularisation, not a rule for practice. ``O(m^3)`` time for m features, and
-    ``O(n m (d + m))`` with ``X``.
+    every ``alpha`` below :math:`5 \log(16 d) / \delta`: a guarantee, not a rule for
+    practice. ``O(m^3)`` time for m features, and ``O(n m (d + m))`` with ``X``.
 
     References
     ----------
