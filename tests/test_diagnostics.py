@@ -130,6 +130,17 @@ def test_ridge_leverage_is_the_diagonal_that_sums_to_the_dof(select):
     assert_allclose(scores.sum(), dof, rtol=1e-9)
 
 
+def test_the_last_frequency_of_an_odd_map_has_one_column():
+    X, _ = problem()
+    features = FourierFeatures(11, random_state=0).fit(X)
+    Z = features.transform(X)
+    G = Z.T @ Z
+    diagonal = np.diag(np.linalg.solve(G + ALPHA * np.eye(11), G))
+    scores = leverage_scores(features, X, alpha=ALPHA)
+    assert_allclose(scores[:5], diagonal[:5] + diagonal[6:], rtol=1e-9)
+    assert_allclose(scores[5], diagonal[5], rtol=1e-9)
+
+
 @pytest.mark.parametrize("draw", ["monte_carlo", "structured_orthogonal"])
 def test_surrogate_leverage_is_that_of_the_theory(draw):
     X, y = problem()
