@@ -263,20 +263,10 @@ def published_trial(
     problem, multiple, trial, methods, *, weights="own", ablation=False, seed=0
 ):
     """One trial of the protocol ``published``; see the module and `PROTOCOLS`."""
-    part = split(problem, trial, seed)
-    if problem.name == "covtype":
-        part = unit_interval(part)
-    else:
-        part = part._replace(
-            X=sample_z_scores(part.X), test_X=sample_z_scores(part.test_X)
-        )
-    # The random phase b is one more frequency coordinate on a constant column.
-    part = part._replace(X=with_ones(part.X), test_X=with_ones(part.test_X))
-    s = multiple * (part.X.shape[1] - 1)
-    rng = np.random.default_rng(seed_sequence(seed, problem, trial, multiple))
+    part, rng = published_part(problem, multiple, trial, seed)
     folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
     splits = list(folds.split(part.X, part.y))
-
+    s = multiple * (part.X.shape[1] - 1)
     candidates = published_candidates(part, s, rng, methods, weights, ablation)
     rows = {}
     for feature_map in {id(candidate.feature_map) for candidate in candidates.values()}:
@@ -289,6 +279,20 @@ def published_trial(
         row(problem, "published", m, multiple, trial, weights, seed, part, **rows[m])
         for m in candidates
     ]
+
+
+def published_part(problem, multiple, trial, seed):
+    """Scaled data of a trial, with a constant column for the phases, and its rng."""
+    part = split(problem, trial, seed)
+    if problem.name == "covtype":
+        part = unit_interval(part)
+    else:
+        part = part._replace(
+            X=sample_z_scores(part.X), test_X=sample_z_scores(part.test_X)
+        )
+    # The random phase b is one more frequency coordinate on a constant column.
+    part = part._replace(X=with_ones(part.X), test_X=with_ones(part.test_X))
+    return part, np.random.default_rng(seed_sequence(seed, problem, trial, multiple))
 
 
 def with_ones(X):
