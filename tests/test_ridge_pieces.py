@@ -47,6 +47,14 @@ def in_pieces(model, n_blocks, target, weight=None, seed=1, data=X, **options):
     return model
 
 
+def why_not(model):
+    """Why a model has no `partial_fit`."""
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as error:
+        model.partial_fit(X, Y)
+    return str(error.value.__cause__)
+
+
 def assert_same(model, reference, rtol=1e-10):
     """Coefficients and intercepts agree relative to their largest."""
     for name in ("coef_", "intercept_"):
@@ -120,6 +128,10 @@ def test_going_on_without_equations_is_an_error(Model):
     model = Model(features(), alphas=0.7, keep_equations=False)
     model.fit(X, TARGETS[Model])
     assert not hasattr(model, "equations_")
+    assert why_not(model) == (
+        "partial_fit needs the normal equations: keep_equations must be True, got False"
+    )
+    model.set_params(keep_equations=True)
     with pytest.raises(ValueError, match="fit with keep_equations=True"):
         model.partial_fit(X, TARGETS[Model])
 
@@ -275,16 +287,16 @@ def test_other_columns_are_refused(Model):
 
 @models
 def test_what_needs_all_rows_at_once_is_refused(Model):
-    with pytest.raises(ValueError, match=r"gammas needs several passes .*'auto'"):
-        Model(features(), gammas="auto").partial_fit(X, TARGETS[Model])
+    message = why_not(Model(features(), gammas="auto"))
+    assert message.startswith("gammas needs several passes")
+    assert message.endswith("set it to None, got 'auto'")
     with pytest.raises(ValueError, match="alphas must be positive for cv='gcv'"):
         Model(features(), alphas=[0.0, 1.0]).partial_fit(X, TARGETS[Model])
 
 
 def test_probabilities_need_all_rows_at_once():
     model = KernelRidgeClassifier(features(), alphas=0.7, probability=True)
-    with pytest.raises(ValueError, match="probability=True needs predictions of rows"):
-        model.partial_fit(X, THREE)
+    assert why_not(model).startswith("probability=True needs predictions of rows left")
 
 
 def test_deviations_follow_the_pieces():

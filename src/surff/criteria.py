@@ -28,6 +28,7 @@ from surff.alpha_selection import (
     squared_errors,
 )
 from surff.normal_equations import accumulate
+from surff.solvers import SOLVERS
 
 __all__ = [
     "R2",
@@ -112,8 +113,19 @@ class HeldOutSplits:
 
 class _OnAllRows:
     def __init__(self, data):
+        if data.X.shape[0] < 2:
+            raise ValueError("cv='gcv' and cv='loo' need two rows, got n_samples=1.")
         self.data = data
         self.total = accumulate(data.feature_map, data.X, data.Y, data.sample_weight)
+
+    def score(self, alphas):
+        """Scores of every alpha, ascending; see the module."""
+        scores = np.full((len(alphas), 1, self.total.moments.shape[1]), np.nan)
+        regular = n_singular(self.total, alphas, self.data)
+        if regular < len(alphas):
+            found = self._score(alphas[regular:])
+            scores = np.concatenate([scores[:regular, :, : found.shape[2]], found])
+        return scores
 
     def _decisions(self, alphas):
         data = self.data
@@ -139,6 +151,18 @@ class _OnAllRows:
         return self._decisions([alpha])[:, 0]
 
 
+def n_singular(equations, alphas, data):
+    """How many of ascending alphas, the first ones, the solver cannot solve for.
+
+    Formulas have scores even for those. Costs a factorisation more than the answer.
+    """
+    if data.solver != "cholesky":
+        return 0
+    centred = equations.centred(data.fit_intercept)
+    coefs = SOLVERS[data.solver](centred.gram, centred.moments[:, :1], alphas)
+    return next((i for i, coef in enumerate(coefs) if coef is not None), len(alphas))
+
+
 class LeaveOneOut(_OnAllRows):
     """Each row predicted by the model of all the others, scored together.
 
@@ -153,8 +177,7 @@ class LeaveOneOut(_OnAllRows):
         super().__init__(data)
         self.scorer = scorer
 
-    def score(self, alphas):
-        """Scores of every alpha over all rows at once; see the module."""
+    def _score(self, alphas):
         rows = np.arange(self.data.X.shape[0])
         decisions = self._decisions(alphas)
         weight = self.data.sample_weight
@@ -162,15 +185,22 @@ class LeaveOneOut(_OnAllRows):
 
 
 class GeneralizedCrossValidation(_OnAllRows):
-    """The negative GCV error, from the normal equations alone.
+    """The negative GCV error of each target, from the normal equations alone.
 
     Parameters
     ----------
     data : Data
     """
 
-    def score(self, alphas):
-        """Negative GCV errors of every alpha and target; see the module."""
+    @classmethod
+    def of_equations(cls, total, fit_intercept, solver):
+        """The criterion of normal equations whose rows are gone."""
+        criterion = cls.__new__(cls)
+        criterion.total = total
+        criterion.data = Data(None, None, None, None, None, fit_intercept, solver)
+        return criterion
+
+    def _score(self, alphas):
         errors = gcv_errors(self.total, alphas, self.data.fit_intercept)
         if np.isinf(errors).all():
             raise ValueError(

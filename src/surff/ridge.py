@@ -73,6 +73,26 @@ class _Choice(NamedTuple):
     offset: np.ndarray
 
 
+def _learns_in_pieces(model):
+    """Whether `partial_fit` can do what the parameters ask for."""
+    if model.probability:
+        raise AttributeError(
+            "probability=True needs predictions of rows left out, which partial_fit "
+            "cannot make; set it to False"
+        )
+    if model.gammas is not None:
+        raise AttributeError(
+            "gammas needs several passes over the data, which partial_fit does not "
+            f"make; set it to None, got {model.gammas!r}"
+        )
+    if not model.keep_equations:
+        raise AttributeError(
+            "partial_fit needs the normal equations: keep_equations must be True, got "
+            f"{model.keep_equations!r}"
+        )
+    return True
+
+
 class _KernelRidge(BaseEstimator):
     """Ridge on a feature map whose features are made block by block, never stored."""
 
@@ -316,16 +336,6 @@ class _KernelRidge(BaseEstimator):
 
     def _partial_fit(self, X, Y, sample_weight):
         """Add rows to the normal equations and solve anew."""
-        if self.probability:
-            raise ValueError(
-                "probability=True needs predictions of rows left out, which "
-                "partial_fit cannot make; set it to False."
-            )
-        if self.gammas is not None:
-            raise ValueError(
-                "gammas needs several passes over the data, which partial_fit does not "
-                f"make; set it to None, got {self.gammas!r}."
-            )
         if not hasattr(self, "equations_"):
             if hasattr(self, "coef_"):
                 raise ValueError(
@@ -354,7 +364,9 @@ class _KernelRidge(BaseEstimator):
             self.alpha_, self.best_score_ = float(alphas[0]), None
         else:
             self._positive(alphas, "gcv")
-            criterion = _Accumulated(self.equations_, self.fit_intercept)
+            criterion = GeneralizedCrossValidation.of_equations(
+                self.equations_, self.fit_intercept, self.solver
+            )
             self.alpha_path_ = self._search(alphas, criterion)
             best = best_index(self.alpha_path_)
             means = self.alpha_path_.scores.mean(axis=1)
@@ -412,19 +424,6 @@ class _KernelRidge(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-class _Accumulated:
-    """GCV on normal equations that are there already."""
-
-    def __init__(self, total, fit_intercept):
-        self.total, self.fit_intercept = total, fit_intercept
-
-    score = GeneralizedCrossValidation.score
-
-    @property
-    def data(self):
-        return self
 
 
 def check_columns(y, n_columns):
@@ -590,6 +589,7 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, _KernelRidge):
         self._unwrap(y)
         return self
 
+    @available_if(_learns_in_pieces)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y, sample_weight=None):
         """Add rows to the model.
@@ -921,6 +921,7 @@ class KernelRidgeClassifier(ClassifierMixin, _KernelRidge):
             )
         return self
 
+    @available_if(_learns_in_pieces)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Add rows to the model; see `KernelRidgeRegressor.partial_fit`.
