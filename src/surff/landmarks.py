@@ -42,7 +42,9 @@ __all__ = [
     "uniform_rows",
 ]
 
-#: Share of non-zeros from which a sparse block of rows is faster dense.
+#: Columns up to which, and share of non-zeros from which, products of a sparse block of
+#: rows are faster dense.
+DENSE_COLUMNS = 256
 DENSE_SHARE = 0.1
 
 #: Negative eigenvalues up to this share of the largest one are taken for rounding.
@@ -277,9 +279,11 @@ def kernel_block_rows(n_columns, X):
 
 def efficient(X):
     """A block of rows in the form that products are fastest with."""
-    if sparse.issparse(X) and X.nnz > DENSE_SHARE * X.shape[0] * X.shape[1]:
-        return X.toarray()
-    return X
+    if not sparse.issparse(X):
+        return X
+    is_wide = X.shape[1] > DENSE_COLUMNS
+    is_thin = X.nnz <= DENSE_SHARE * X.shape[0] * X.shape[1]
+    return X if is_wide and is_thin else X.toarray()
 
 
 class KernelMatrix:
