@@ -23,7 +23,7 @@ from surff.experiments.figures import figure1_figure, save
 from surff.experiments.protocol import (
     LEVERAGE_LAMBDA,
     load_problem,
-    sample_z_scores,
+    published_part,
     seed_sequence,
     split,
     standardised,
@@ -90,12 +90,13 @@ def selectors(protocol, n_samples):
 
 def prepared(problem, protocol, trial, seed):
     """Split and scaled data of a trial, as the protocol has them."""
+    if protocol == "published":
+        part, _ = published_part(problem, 1, trial, seed)
+        return part._replace(X=part.X[:, :-1], test_X=part.test_X[:, :-1])
     part = split(problem, trial, seed)
-    if protocol == "fair":
-        return standardised(part, clip=problem.name == "eeg")
-    if protocol == "literal" or problem.name == "covtype":
+    if protocol == "literal":
         return unit_interval(part)
-    return part._replace(X=sample_z_scores(part.X), test_X=sample_z_scores(part.test_X))
+    return standardised(part, clip=problem.name == "eeg")
 
 
 def trial_errors(problem, config, trial, gammas):
