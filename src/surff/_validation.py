@@ -3,8 +3,13 @@
 import numbers
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array, validate_data
 
-__all__ = ["as_generator", "one_of", "positive"]
+__all__ = ["FLOAT_DTYPES", "as_generator", "one_of", "positive", "validated"]
+
+#: Types of data that are kept; others become the first.
+FLOAT_DTYPES = (np.float64, np.float32)
 
 
 def as_generator(random_state):
@@ -55,3 +60,36 @@ def positive(argument, value):
     ):
         return float(value)
     raise ValueError(f"{argument} must be a positive finite number, got {value!r}.")
+
+
+def validated(estimator, X, y="no_validation", **options):
+    """`sklearn.utils.validation.validate_data` that names the columns it refuses.
+
+    float64 and float32 are kept, CSR is kept and made of other sparse formats.
+    """
+    options = {"dtype": FLOAT_DTYPES, "accept_sparse": "csr", **options}
+    try:
+        return validate_data(estimator, X, y, **options)
+    except ValueError as error:
+        if not str(error).startswith(("Input X contains NaN", "Input X contains inf")):
+            raise
+        names = ", ".join(_columns_not_finite(X))
+        raise ValueError(f"{error}\nColumns with NaN or infinity: {names}.") from None
+
+
+def _columns_not_finite(X):
+    """Numbers of the columns that hold NaN or infinity, with their names if any."""
+    names = getattr(X, "columns", None)
+    array = check_array(
+        X, dtype=np.float64, accept_sparse="csc", ensure_all_finite=False
+    )
+    if sparse.issparse(array):
+        bad = np.add.reduceat(
+            np.append(~np.isfinite(array.data), False), array.indptr[:-1]
+        ) * np.diff(array.indptr)
+    else:
+        bad = ~np.isfinite(array).all(axis=0)
+    columns = [
+        f"{j}" if names is None else f"{j} ({names[j]!r})" for j in np.flatnonzero(bad)
+    ]
+    return columns[:10] + ["..."] * (len(columns) > 10)

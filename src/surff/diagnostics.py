@@ -14,14 +14,13 @@ from scipy import sparse
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
-    validate_data,
 )
 
 from surff import leverage, theory
-from surff._validation import as_generator, one_of, positive
+from surff._validation import as_generator, one_of, positive, validated
 from surff.approximation import relative_error
 from surff.blocks import map_rows
-from surff.features import FLOAT_DTYPES, FourierFeatures, _numeric_targets
+from surff.features import FourierFeatures, _numeric_targets
 from surff.landmarks import SpectralKernel
 from surff.normal_equations import accumulate
 from surff.nystroem import NystroemFeatures
@@ -470,7 +469,7 @@ def _alpha(model, alpha):
 
 def _validated(model, X, sample_weight):
     """Checked rows and weights, by what ``model`` was fitted to."""
-    X = validate_data(model, X, dtype=FLOAT_DTYPES, accept_sparse="csr", reset=False)
+    X = validated(model, X, reset=False)
     if sample_weight is not None:
         sample_weight = _check_sample_weight(
             sample_weight, X, dtype=X.dtype, ensure_non_negative=True

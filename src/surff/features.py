@@ -21,10 +21,9 @@ from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
     check_is_fitted,
-    validate_data,
 )
 
-from surff._validation import as_generator, one_of
+from surff._validation import as_generator, one_of, validated
 from surff.blocks import map_rows
 from surff.draws import DRAWS, split_weights
 from surff.fourier import FourierMap, OddFourierMap
@@ -32,8 +31,6 @@ from surff.selection import SELECTORS
 from surff.spectral import KERNELS
 
 __all__ = ["FourierFeatures", "one_vs_rest"]
-
-FLOAT_DTYPES = (np.float64, np.float32)
 
 
 class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -178,7 +175,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         -------
         self
         """
-        X = validate_data(self, X, dtype=FLOAT_DTYPES, accept_sparse="csr")
+        X = validated(self, X)
         Y = None if y is None else _numeric_targets(y, X)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
@@ -259,7 +256,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             ``X``.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOAT_DTYPES, accept_sparse="csr", reset=False)
+        X = validated(self, X, reset=False)
         return map_rows(self._map().astype(X.dtype), X)
 
     def __sklearn_tags__(self):

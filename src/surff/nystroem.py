@@ -17,12 +17,11 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_array,
     check_is_fitted,
-    validate_data,
 )
 
-from surff._validation import as_generator
+from surff._validation import as_generator, validated
 from surff.blocks import map_rows
-from surff.features import FLOAT_DTYPES, FourierFeatures, _bandwidth
+from surff.features import FourierFeatures, _bandwidth
 from surff.landmarks import (
     LANDMARK_RULES,
     NEGATIVE_SHARE,
@@ -186,7 +185,7 @@ class NystroemFeatures(
         -------
         self
         """
-        X = validate_data(self, X, dtype=FLOAT_DTYPES, accept_sparse="csr")
+        X = validated(self, X)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
                 sample_weight, X, dtype=X.dtype, ensure_non_negative=True
@@ -349,7 +348,7 @@ class NystroemFeatures(
             Features; dtype of ``X``.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOAT_DTYPES, accept_sparse="csr", reset=False)
+        X = validated(self, X, reset=False)
         return map_rows(self._map().astype(X.dtype), X)
 
     def __sklearn_tags__(self):

@@ -25,11 +25,10 @@ from sklearn.utils.validation import (
     _check_n_features,
     _check_sample_weight,
     check_is_fitted,
-    validate_data,
 )
 
 from surff._threads import map_slices
-from surff._validation import as_generator
+from surff._validation import as_generator, validated
 from surff.alpha_selection import (
     AlphaPath,
     best_index,
@@ -48,7 +47,7 @@ from surff.criteria import (
     ScorerOf,
     SquaredError,
 )
-from surff.features import FLOAT_DTYPES, FourierFeatures, one_vs_rest
+from surff.features import FourierFeatures, one_vs_rest
 from surff.normal_equations import NormalEquations, accumulate
 from surff.solvers import SOLVERS, SingularError, solve
 
@@ -395,9 +394,7 @@ class _KernelRidge(BaseEstimator):
 
     def _checked(self, X):
         check_is_fitted(self)
-        return validate_data(
-            self, X, dtype=FLOAT_DTYPES, accept_sparse="csr", reset=False
-        )
+        return validated(self, X, reset=False)
 
     def _checked_weight(self, sample_weight, X):
         """Weights of the rows, None for none given."""
@@ -555,10 +552,7 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, _KernelRidge):
         self.keep_equations = keep_equations
 
     def _validated(self, X, y, sample_weight, reset):
-        X, y = validate_data(
-            self, X, y, dtype=FLOAT_DTYPES, accept_sparse="csr", multi_output=True,
-            y_numeric=True, reset=reset,
-        )  # fmt: skip
+        X, y = validated(self, X, y, multi_output=True, y_numeric=True, reset=reset)
         y = y.astype(np.float64)
         return X, y, y.reshape(len(y), -1), self._checked_weight(sample_weight, X)
 
@@ -852,10 +846,7 @@ class KernelRidgeClassifier(ClassifierMixin, _KernelRidge):
     def _validated(self, X, y, sample_weight, reset):
         shape = np.asarray(y).shape
         multilabel = len(shape) == 2 and shape[1] > 1
-        X, y = validate_data(
-            self, X, y, dtype=FLOAT_DTYPES, accept_sparse="csr",
-            multi_output=multilabel, reset=reset,
-        )  # fmt: skip
+        X, y = validated(self, X, y, multi_output=multilabel, reset=reset)
         check_classification_targets(y)
         if multilabel and (kind := type_of_target(y)) != "multilabel-indicator":
             raise ValueError(
