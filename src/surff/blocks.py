@@ -6,10 +6,11 @@ writes it and the product that reads it.
 """
 
 import numpy as np
+from scipy import sparse
 
 from surff._threads import map_slices
 
-__all__ = ["block_rows", "feature_blocks", "map_rows", "row_blocks"]
+__all__ = ["block_rows", "feature_blocks", "map_rows", "row_blocks", "rows_of"]
 
 #: Bytes of one block of features, one a thread: about the second-level cache of a core.
 BLOCK_BYTES = 2 * 2**20
@@ -25,6 +26,27 @@ def row_blocks(n_rows, size):
     """Yield the slices ``[0, size), [size, 2 size), ...`` that cover the rows."""
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
+
+
+def rows_of(X, index):
+    """Rows of an array or CSR matrix; a slice is a view of either.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Data.
+    index : slice of step 1, or ndarray of int
+        Rows to take.
+    """
+    if not (sparse.issparse(X) and isinstance(index, slice)):
+        return X[index]
+    start, stop, _ = index.indices(X.shape[0])
+    pointers = X.indptr[start : stop + 1]
+    values = slice(pointers[0], pointers[-1])
+    return type(X)(
+        (X.data[values], X.indices[values], pointers - pointers[0]),
+        shape=(stop - start, X.shape[1]),
+    )
 
 
 def feature_blocks(feature_map, X, rows=None, part=None):
@@ -56,12 +78,15 @@ def feature_blocks(feature_map, X, rows=None, part=None):
         index = slice(part.start + block.start, part.start + block.stop)
         if rows is not None:
             index = rows[index]
-        yield index, feature_map(X[index], out=buffer[: block.stop - block.start])
+        yield (
+            index,
+            feature_map(rows_of(X, index), out=buffer[: block.stop - block.start]),
+        )
 
 
 def map_rows(feature_map, X, out=None):
     """Features of all rows, shape (n_samples, n_components), on all threads."""
     if out is None:
         out = np.empty((X.shape[0], feature_map.n_components), feature_map.dtype)
-    map_slices(lambda rows: feature_map(X[rows], out=out[rows]), X.shape[0])
+    map_slices(lambda rows: feature_map(rows_of(X, rows), out=out[rows]), X.shape[0])
     return out

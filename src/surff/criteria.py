@@ -204,9 +204,10 @@ class GeneralizedCrossValidation(_OnAllRows):
         errors = gcv_errors(self.total, alphas, self.data.fit_intercept)
         if np.isinf(errors).all():
             raise ValueError(
-                "cv='gcv' counts a weight w as w rows: a sum of "
-                f"{self.total.weight_sum:.3g} leaves no degree of freedom; scale "
-                "them, add rows or use folds."
+                "cv='gcv' finds no degree of freedom left beside "
+                f"{self.total.weight_sum:.3g} rows, where a weight w counts as w rows, "
+                "for any of the alphas; scale the weights, increase alphas or use "
+                "folds."
             )
         return -errors[:, None]
 

@@ -27,7 +27,7 @@ from surff._trig import (
     moments_float32,
     moments_float64,
 )
-from surff.blocks import block_rows, map_rows, row_blocks
+from surff.blocks import block_rows, map_rows, row_blocks, rows_of
 
 __all__ = [
     "FourierMap",
@@ -36,6 +36,11 @@ __all__ = [
     "fourier_moments",
     "kernel_estimate",
 ]
+
+#: Share of non-zero values above which a block of sparse rows is multiplied as a dense
+#: one, where BLAS is faster, and the bytes of such a block.
+DENSE_SHARE = 0.07
+DENSE_BYTES = 16 * 2**20
 
 _MAP_KERNELS = {
     np.dtype(np.float32): cos_sin_float32,
@@ -122,7 +127,9 @@ def fourier_moments(X, frequencies, Y, amplitudes=None):
     feature_map = FourierMap(frequencies, amplitudes)
     Y = np.ascontiguousarray(Y, dtype=np.float64)
     return sum(
-        map_slices(lambda rows: feature_map.moments(X[rows], Y[rows]), X.shape[0])
+        map_slices(
+            lambda rows: feature_map.moments(rows_of(X, rows), Y[rows]), X.shape[0]
+        )
     )
 
 
@@ -190,15 +197,22 @@ class FourierMap:
         size = block_rows(self.n_components, self.dtype)
         structured = hasattr(self.frequencies, "projections")
         weights = None if structured else self.frequencies.T
+        if sparse.issparse(X):
+            row_bytes = X.shape[1] * self.dtype.itemsize
+            size = min(size, max(64, DENSE_BYTES // max(1, row_bytes)))
         P = np.empty((min(size, X.shape[0]), self.n_frequencies), self.dtype)
         for block in row_blocks(X.shape[0], size):
             if structured:
                 out = P[: block.stop - block.start]
                 yield block, self.frequencies.projections(X[block], out)
-            elif sparse.issparse(X):
-                yield block, np.ascontiguousarray(X[block] @ weights)
-            else:
-                yield block, np.matmul(X[block], weights, out=P[: len(X[block])])
+                continue
+            rows = rows_of(X, block)
+            if sparse.issparse(rows):
+                if rows.nnz <= DENSE_SHARE * rows.shape[0] * rows.shape[1]:
+                    yield block, np.ascontiguousarray(rows @ weights)
+                    continue
+                rows = rows.toarray()
+            yield block, np.matmul(rows, weights, out=P[: len(rows)])
 
     def __call__(self, X, out=None):
         """Features of the rows, written to ``out`` if given; see `fourier_features`."""
