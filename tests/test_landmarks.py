@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import (
     polynomial_kernel,
     rbf_kernel,
 )
+from threadpoolctl import threadpool_limits
 
 from surff.landmarks import (
     LANDMARK_RULES,
@@ -40,6 +41,13 @@ X.flags.writeable = False
 
 #: Random tests pass with the seeds they have; correct code fails a new one this often.
 ERROR = 1e-9
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    """Small matrices: on a busy machine BLAS threads wait for one another."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 def gaussian_matrix(X, gamma=0.3, sample_weight=None):

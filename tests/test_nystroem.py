@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
 
 import surff
 from surff import KernelRidgeClassifier, KernelRidgeRegressor, NystroemFeatures
@@ -33,6 +34,13 @@ Y = RNG.normal(size=60)
 X.flags.writeable = Y.flags.writeable = False
 
 RULES = [*sorted(LANDMARK_RULES), "kmeans"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    """Small matrices: on a busy machine BLAS threads wait for one another."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 def features(**parameters):
@@ -363,6 +371,17 @@ def test_ridge_streams_the_features(rule):
         single = clone(own).fit(X.astype(np.float32), y)
         assert single.coef_.dtype == np.float32
         assert single.alpha_ == own.alpha_
+
+
+@pytest.mark.parametrize("rule", sorted(LANDMARK_RULES))
+def test_threads_change_nothing_but_rounding(rule):
+    rows = np.random.default_rng(0).normal(size=(1000, 3))
+    one = features(landmarks=rule).fit(rows)
+    with threadpool_limits(2, user_api="blas"):
+        two = features(landmarks=rule).fit(rows)
+        Z = two.transform(rows)
+    assert_array_equal(two.landmark_indices_, one.landmark_indices_)
+    assert_allclose(Z, one.transform(rows), atol=1e-9)
 
 
 def test_streaming_is_fit_on_the_features():
