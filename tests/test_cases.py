@@ -389,9 +389,7 @@ def processor_time(call):
 @pytest.mark.parametrize("n_features", [100, 1500])
 def test_case_15_sparse_rows_are_no_slower_than_dense_ones(density, n_features):
     """Sk 34920: at any density; blocks that are nearly full are multiplied as full."""
-    thin = sparse.random_array(
-        (1500, n_features), density=density, format="csr", rng=np.random.default_rng(0)
-    )
+    thin = sparse.random(1500, n_features, density, format="csr", random_state=0)
     dense = thin.toarray()
     features = fourier(256, gamma=0.01).fit(dense)
     assert_allclose(features.transform(thin), features.transform(dense), atol=1e-10)
