@@ -23,7 +23,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 import surff
-from surff import KernelRidgeClassifier, KernelRidgeRegressor, NystroemFeatures
+from surff import (
+    FourierFeatures,
+    KernelRidgeClassifier,
+    KernelRidgeRegressor,
+    NystroemFeatures,
+)
 from surff._threads import n_threads
 from surff.landmarks import LANDMARK_RULES
 from surff.spectral import KERNELS, Gaussian, Laplace, Matern
@@ -651,3 +656,18 @@ def test_a_saved_function_is_refused(tmp_path):
     surff.save(features(kernel=math.dist, gamma="scale"), tmp_path / "model.skops")
     with pytest.raises(surff.persistence.UntrustedModelError, match=r"math\.dist"):
         surff.load(tmp_path / "model.skops")
+
+
+def test_gamma_median_is_for_kernels_of_distances():
+    by_median = features(gamma="median").fit(X)
+    assert by_median.gamma_ == FourierFeatures(gamma="median").fit(X).gamma_
+    for kernel in ("poly", "chi2"):
+        message = f"gamma must be 'scale' or a number for kernel='{kernel}'.*'median'"
+        with pytest.raises(ValueError, match=message):
+            features(kernel=kernel, gamma="median").fit(abs(X))
+    with pytest.raises(ValueError, match=r"left at their defaults .*'median'"):
+        features(kernel=rbf_kernel_of_rows, gamma="median").fit(X)
+
+
+def rbf_kernel_of_rows(x, y):
+    return np.exp(-np.sum((x - y) ** 2))

@@ -63,7 +63,8 @@ class NystroemFeatures(
         `sklearn.gaussian_process.kernels`; or "precomputed": ``X`` is the kernel matrix
         of the rows, and in `transform` that of rows and training rows. A name that both
         have is the same kernel.
-    gamma : {"scale"}, float or array-like of shape (n_features,), default="scale"
+    gamma : {"scale", "median"}, float or array-like of shape (n_features,), \
+            default="scale"
         Bandwidth, as in `FourierFeatures`. scikit-learn's "poly", "sigmoid" and "chi2"
         take a number or "scale", which for "chi2" is 1; its other kernels ignore gamma.
         Callables and "precomputed" take none.
@@ -238,7 +239,7 @@ class NystroemFeatures(
 
     def _checked_gamma(self, X, sample_weight):
         """The bandwidth, or None for a kernel that has none."""
-        is_default = isinstance(self.gamma, str)
+        is_default = isinstance(self.gamma, str) and self.gamma == "scale"
         if self._is_spectral():
             return _bandwidth(self.gamma, X, sample_weight)
         if not isinstance(self.kernel, str) or self._is_precomputed():

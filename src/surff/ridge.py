@@ -457,7 +457,8 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, _KernelRidge):
     cv : int, splitter, iterable, "gcv" or "loo", default=5
         Cross-validation, see `sklearn.model_selection.check_cv`; "gcv" is generalised
         cross-validation, without a second pass over the data, "loo" exact
-        leave-one-out. Not used for a single alpha.
+        leave-one-out; both count a weight w as w rows, and "loo" takes no positive one
+        below 1. Not used for a single alpha.
     scoring : None, str or callable, default=None
         A scikit-learn scorer; None is R2. R2 and "neg_mean_squared_error" come from the
         normal equations without a second pass over the data.
@@ -593,6 +594,9 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, _KernelRidge):
         alpha, whatever the pieces. The feature map is fitted to the first piece; to fit
         it to other data, do so and pass it as a ``FrozenEstimator``. Several alphas are
         chosen from by generalised cross-validation, which needs no folds.
+
+        There is no such method with ``gammas`` or ``probability``, which need all rows
+        at once, nor with ``keep_equations=False``.
 
         Parameters
         ----------
