@@ -86,13 +86,13 @@ class NystroemFeatures(
 
     Attributes
     ----------
-    landmarks_ : ndarray or CSR matrix of shape (m, n_features_in_), or None
+    landmarks_ : ndarray or CSR matrix of shape (m, n_features), or None
         Landmarks C; None for a precomputed kernel.
     landmark_indices_ : ndarray of int, shape (m,), or None
         Their rows in ``X``; None for clusters and landmarks of your own.
     normalization_ : ndarray of shape (m, m)
         :math:`K_{CC}^{+1/2}`, symmetric, float64.
-    gamma_ : float, ndarray of shape (n_features_in_,) or None
+    gamma_ : float, ndarray of shape (n_features,) or None
         Bandwidth used; None for a kernel without.
     n_features_in_ : int
         Columns of ``X``.
