@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from scipy import sparse
 
 from surff import blocks
-from surff.blocks import block_rows, feature_blocks, map_rows, row_blocks
+from surff.blocks import block_rows, feature_blocks, map_rows, row_blocks, rows_of
 from surff.fourier import FourierMap
 
 
@@ -84,3 +85,23 @@ def test_rows_mapped_on_all_threads_equal_those_mapped_on_one(dtype, n):
     out = np.empty_like(Z)
     assert map_rows(feature_map, X, out) is out
     assert_array_equal(out, Z)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize(
+    "index", [slice(0, 7), slice(2, 5), slice(3, 3), np.array([4, 0, 4])]
+)
+def test_rows_of_dense_and_sparse(form, index):
+    X = np.where(np.arange(28).reshape(7, 4) % 3 == 0, 0.7, 0.0)
+    X[4] = 0.0
+    rows = rows_of(form(X), index)
+    dense = rows.toarray() if sparse.issparse(rows) else rows
+    assert_array_equal(dense, X[index])
+    assert type(rows) is type(form(X))
+
+
+def test_slices_of_sparse_rows_are_views():
+    X = sparse.random(50, 9, 0.4, format="csr", random_state=0)
+    rows = rows_of(X, slice(10, 30))
+    assert np.shares_memory(rows.data, X.data)
+    assert np.shares_memory(rows.indices, X.indices)

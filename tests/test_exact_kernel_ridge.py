@@ -1,4 +1,8 @@
-"""No more than half a point is lost to exact kernel ridge on real data."""
+"""No more than half a point is lost to exact kernel ridge on real data.
+
+Nystrom features keep up at 2,000 columns. Random Fourier features, which do not look at
+the rows, lose one to two points here on California housing and letter.
+"""
 
 import numpy as np
 import pytest

@@ -206,6 +206,35 @@ def test_weights_that_count_less_than_a_row_are_explained(Model, cv):
         model.fit(X, TARGETS[Model], sample_weight=np.full(60, 1 / 60))
 
 
+@models
+@pytest.mark.parametrize("cv", ["gcv", "loo"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_alpha_is_chosen_that_the_solver_cannot_solve_for(Model, cv, dtype):
+    # 200 columns of rank 59: eigenvalues of the rest are rounding of either sign, and
+    # a target without noise wants no regularisation.
+    rows = X.astype(dtype)
+    target = X[:, 0] if Model is KernelRidgeRegressor else X[:, 0] > 0
+    model = Model(features(200), cv=cv).fit(rows, target)
+    assert np.isfinite(model.coef_).all()
+    scores = model.alpha_path_.scores[:, 0]
+    if dtype == np.float32:
+        assert np.isnan(scores[0])
+    scored = scores[np.isfinite(scores)]
+    assert model.best_score_ == scored.max()
+    # None is scored below one that is not: the grid ascends.
+    assert np.all(np.diff(np.isnan(scores).astype(int)) <= 0)
+    # What eigenvectors can solve for is scored all the way down.
+    model.set_params(solver="eigh", alphas=[0.03, 0.7]).fit(rows, target)
+    assert np.isfinite(model.alpha_path_.scores).all()
+
+
+def test_a_single_row_cannot_be_left_out():
+    for cv in ("gcv", "loo"):
+        model = KernelRidgeRegressor(features(), alphas=ALPHAS, cv=cv)
+        with pytest.raises(ValueError, match="need two rows, got n_samples=1"):
+            model.fit(X[:1], Y[:1])
+
+
 # -- one alpha a target ----------------------------------------------------------------
 
 

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from scipy import sparse
 
-from surff._validation import as_generator, one_of, positive
+from surff import FourierFeatures
+from surff._validation import as_generator, one_of, positive, validated
 
 
 def test_generators_come_from_every_kind_of_random_state():
@@ -61,3 +63,18 @@ def test_positive_numbers_pass(value):
 def test_other_values_are_named(value):
     with pytest.raises(ValueError, match="gamma must be a positive finite number, got"):
         positive("gamma", value)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.coo_array])
+def test_columns_that_are_not_finite_are_named(form):
+    X = np.zeros((4, 30))
+    X[1, 0], X[2, 7], X[0, 29] = np.nan, np.inf, 1.0
+    with pytest.raises(ValueError, match=r"(?s)Input X contains.* infinity: 0, 7\.$"):
+        validated(FourierFeatures(), form(X))
+    X[3] = np.nan
+    message = r"infinity: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, \.\.\.\.$"
+    with pytest.raises(ValueError, match=message):
+        validated(FourierFeatures(), form(X))
+    # Other errors stay scikit-learn's.
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        validated(FourierFeatures(), np.zeros(3))

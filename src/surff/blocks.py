@@ -43,10 +43,11 @@ def rows_of(X, index):
     start, stop, _ = index.indices(X.shape[0])
     pointers = X.indptr[start : stop + 1]
     values = slice(pointers[0], pointers[-1])
-    return type(X)(
-        (X.data[values], X.indices[values], pointers - pointers[0]),
-        shape=(stop - start, X.shape[1]),
-    )
+    # Given to the constructor, short slices would be copied.
+    rows = type(X)((stop - start, X.shape[1]), dtype=X.dtype)
+    rows.data, rows.indices = X.data[values], X.indices[values]
+    rows.indptr = pointers - pointers[0]
+    return rows
 
 
 def feature_blocks(feature_map, X, rows=None, part=None):
