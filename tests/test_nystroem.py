@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Matern as ProcessMatern
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
@@ -671,3 +671,25 @@ def test_gamma_median_is_for_kernels_of_distances():
 
 def rbf_kernel_of_rows(x, y):
     return np.exp(-np.sum((x - y) ** 2))
+
+
+def test_a_grid_search_splits_a_precomputed_kernel_by_rows_and_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.sin(X[:, 0])
+    K = rbf_kernel(X, gamma=0.3)
+    features = NystroemFeatures(20, kernel="precomputed", random_state=0)
+    model = KernelRidgeRegressor(features, alphas=0.1)
+    scores = cross_val_score(model, K, y, cv=3)
+    expected = []
+    for train, test in KFold(3).split(X):
+        fitted = clone(model).fit(K[np.ix_(train, train)], y[train])
+        expected.append(fitted.score(K[np.ix_(test, train)], y[test]))
+    assert_allclose(scores, expected, rtol=1e-12)
+
+
+def test_gammas_climb_only_from_a_gamma():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = KernelRidgeRegressor(NystroemFeatures(10, kernel="linear"), gammas="auto")
+    with pytest.raises(ValueError, match="gammas='auto' climbs from the one gamma"):
+        model.fit(X, X[:, 0])

@@ -18,6 +18,7 @@ from sklearn.base import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -204,10 +205,10 @@ class _KernelRidge(BaseEstimator):
 
         if isinstance(self.gammas, str):
             start = clone(features)._fit(X, Y, sample_weight).gamma_
-            if np.ndim(start):
+            if start is None or np.ndim(start):
                 raise ValueError(
-                    "gammas='auto' climbs from one gamma, got features with one for "
-                    "each column."
+                    "gammas='auto' climbs from the one gamma of the features, got "
+                    f"features with gamma_={start!r}."
                 )
             _, scores = climb(score, start)
         else:
@@ -420,6 +421,9 @@ class _KernelRidge(BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        if self.features is not None:
+            # A precomputed kernel is split by rows and columns.
+            tags.input_tags.pairwise = get_tags(self.features).input_tags.pairwise
         return tags
 
 
