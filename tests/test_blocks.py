@@ -87,7 +87,16 @@ def test_rows_mapped_on_all_threads_equal_those_mapped_on_one(dtype, n):
     assert_array_equal(out, Z)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.asarray,
+        sparse.csr_array,
+        sparse.csr_matrix,
+        sparse.csc_array,
+        sparse.csc_matrix,
+    ],
+)
 @pytest.mark.parametrize(
     "index", [slice(0, 7), slice(2, 5), slice(3, 3), np.array([4, 0, 4])]
 )

@@ -118,7 +118,14 @@ def test_memory_mapped_rows(tmp_path):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "form",
-    [sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array],
+    [
+        sparse.csr_matrix,
+        sparse.csc_matrix,
+        sparse.coo_matrix,
+        sparse.csr_array,
+        sparse.csc_array,
+        sparse.coo_array,
+    ],
 )
 def test_sparse_equals_dense(form, dtype):
     X, frequencies, amplitudes, Y = problem(n=300, dtype=dtype)

@@ -29,16 +29,17 @@ def row_blocks(n_rows, size):
 
 
 def rows_of(X, index):
-    """Rows of an array or CSR matrix; a slice is a view of either.
+    """Rows of an array or sparse matrix; a slice of an array or of CSR is a view.
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
         Data.
     index : slice of step 1, or ndarray of int
         Rows to take.
     """
-    if not (sparse.issparse(X) and isinstance(index, slice)):
+    is_csr = sparse.issparse(X) and X.format == "csr"
+    if not (is_csr and isinstance(index, slice)):
         return X[index]
     start, stop, _ = index.indices(X.shape[0])
     pointers = X.indptr[start : stop + 1]
@@ -89,5 +90,7 @@ def map_rows(feature_map, X, out=None):
     """Features of all rows, shape (n_samples, n_components), on all threads."""
     if out is None:
         out = np.empty((X.shape[0], feature_map.n_components), feature_map.dtype)
+    if sparse.issparse(X):
+        X = X.tocsr()
     map_slices(lambda rows: feature_map(rows_of(X, rows), out=out[rows]), X.shape[0])
     return out

@@ -106,7 +106,7 @@ def fourier_moments(X, frequencies, Y, amplitudes=None):
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
         Rows, float32 or float64.
     frequencies : ndarray of shape (n_frequencies, n_features)
         Frequencies, radians per unit of ``X``; same dtype as ``X``.
@@ -126,6 +126,8 @@ def fourier_moments(X, frequencies, Y, amplitudes=None):
     """
     feature_map = FourierMap(frequencies, amplitudes)
     Y = np.ascontiguousarray(Y, dtype=np.float64)
+    if sparse.issparse(X):
+        X = X.tocsr()
     return sum(
         map_slices(
             lambda rows: feature_map.moments(rows_of(X, rows), Y[rows]), X.shape[0]
