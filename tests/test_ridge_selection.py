@@ -389,7 +389,7 @@ def test_gammas_need_a_gamma_that_may_change():
     with pytest.raises(ValueError, match="gammas needs features with a parameter"):
         KernelRidgeRegressor(frozen, gammas=GAMMAS).fit(X, Y)
     several = features(gamma=[0.1, 0.3, 0.7])
-    with pytest.raises(ValueError, match="gammas='auto' climbs from one gamma"):
+    with pytest.raises(ValueError, match="gammas='auto' climbs from the one gamma"):
         KernelRidgeRegressor(several, gammas="auto").fit(X, Y)
 
 

@@ -18,7 +18,6 @@ from sklearn.base import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import check_cv
-from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -421,9 +420,10 @@ class _KernelRidge(BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        if self.features is not None:
-            # A precomputed kernel is split by rows and columns.
-            tags.input_tags.pairwise = get_tags(self.features).input_tags.pairwise
+        # A precomputed kernel is split by rows and columns.
+        tags.input_tags.pairwise = (
+            getattr(self.features, "kernel", None) == "precomputed"
+        )
         return tags
 
 
