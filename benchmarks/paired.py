@@ -1,8 +1,9 @@
-"""Time callables in turn and compare them pair by pair.
+"""Time callables in turn and compare them round by round.
 
 On a shared machine absolute times drift; the ratio of two runs that follow one another
-does not. `rounds` runs every callable once a round, in order, and the ratio of two of
-them is taken round by round.
+does not. `rounds` runs every callable some times in a row in each round and keeps the
+median, so that none pays for what the one before left behind (cold caches, BLAS threads
+that spin for some 30 ms after a product); `ratio` compares two of them round by round.
 """
 
 import statistics
@@ -11,7 +12,7 @@ import time
 __all__ = ["ratio", "rounds"]
 
 
-def rounds(callables, repeats):
+def rounds(callables, repeats, in_a_row=5):
     """Seconds of each callable in each round, after one round that is not counted.
 
     Parameters
@@ -20,6 +21,8 @@ def rounds(callables, repeats):
         What to time, in this order.
     repeats : int
         Rounds counted.
+    in_a_row : int, default=5
+        Runs of each callable in a round, whose median counts.
 
     Returns
     -------
@@ -28,10 +31,13 @@ def rounds(callables, repeats):
     seconds = {name: [] for name in callables}
     for counted in range(-1, repeats):
         for name, function in callables.items():
-            start = time.perf_counter()
-            function()
+            runs = []
+            for _ in range(in_a_row):
+                start = time.perf_counter()
+                function()
+                runs.append(time.perf_counter() - start)
             if counted >= 0:
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name].append(statistics.median(runs))
     return seconds
 
 

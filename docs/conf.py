@@ -16,7 +16,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["results", "_build"]
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["dollarmath"]
