@@ -292,7 +292,7 @@ def test_demo_runs_on_the_papers_sets(fake, tmp_path, real_data):
     result = run("demo", "--out", tmp_path / "demo")
     assert result.exit_code == 0
     assert {call[0] for call in fake.calls} == {"eeg", "magic04"}
-    assert {call[1] for call in fake.calls} == {1, 4, 16}
+    assert {call[1] for call in fake.calls} == {1, 4, 16, 32}
     assert "80.04 (" in result.stdout  # the paper's RFF on magic04 at 16 d
     for name in ("eeg", "magic04"):
         path = tmp_path / "demo" / f"table2-{name}.png"

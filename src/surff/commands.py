@@ -333,7 +333,7 @@ def demo(
     from surff.experiments.table2 import Table2
 
     with plain_errors():
-        config = Table2(("eeg", "magic04"), multiples=(1, 4, 16), trials=3)
+        config = Table2(("eeg", "magic04"), multiples=(1, 4, 16, 32), trials=3)
         names = _found(config.datasets)
         if names:
             config = replace(config, datasets=names)
