@@ -92,6 +92,15 @@ def _learns_in_pieces(model):
     return True
 
 
+def best_alpha(path):
+    """Best alpha of a path, or that of each target, and its mean score."""
+    best = best_index(path)
+    means = path.scores.mean(axis=1)
+    if np.ndim(best):
+        return path.alphas[best], float(means[best, np.arange(len(best))].mean())
+    return float(path.alphas[best]), float(means[best])
+
+
 class _KernelRidge(BaseEstimator):
     """Ridge on a feature map whose features are made block by block, never stored."""
 
@@ -135,10 +144,7 @@ class _KernelRidge(BaseEstimator):
     def _choose(self, features, X, y, Y, sample_weight):
         """Fit a feature map and choose alpha for it."""
         features = self._fitted_features(features, X, Y, sample_weight)
-        # A target shifted to mean zero loses no digits in the sums of squares.
-        offset = np.zeros(Y.shape[1])
-        if self.fit_intercept:
-            offset = np.average(Y, axis=0, weights=sample_weight)
+        offset = self._target_offset(Y, sample_weight)
         data = Data(
             features._map().astype(X.dtype),
             X,
@@ -157,14 +163,14 @@ class _KernelRidge(BaseEstimator):
             self._positive(alphas, self.cv)
         criterion = self._criterion(data, y, Y)
         path = self._search(alphas, criterion)
-        best = best_index(path)
-        means = path.scores.mean(axis=1)
-        if np.ndim(best):
-            alpha = path.alphas[best]
-            score = float(means[best, np.arange(len(best))].mean())
-        else:
-            alpha, score = float(path.alphas[best]), float(means[best])
+        alpha, score = best_alpha(path)
         return _Choice(features, criterion.total, alpha, score, path, criterion, offset)
+
+    def _target_offset(self, Y, sample_weight):
+        """Mean of the targets: taken out, it costs the sums no digits."""
+        if not self.fit_intercept:
+            return np.zeros(Y.shape[1])
+        return np.average(Y, axis=0, weights=sample_weight)
 
     def _fitted_features(self, features, X, Y, sample_weight):
         """The feature map fitted to checked data; a frozen one as it is."""
@@ -345,9 +351,7 @@ class _KernelRidge(BaseEstimator):
                 self._checked_features(), X, Y, sample_weight
             )
             # Any constant will do; the first rows' mean saves most of the digits.
-            self._offset = np.zeros(Y.shape[1])
-            if self.fit_intercept:
-                self._offset = np.average(Y, axis=0, weights=sample_weight)
+            self._offset = self._target_offset(Y, sample_weight)
             m = self.features_._map().n_components
             self.equations_ = NormalEquations(m, Y.shape[1])
         feature_map = self.features_._map().astype(X.dtype)
@@ -367,14 +371,7 @@ class _KernelRidge(BaseEstimator):
                 self.equations_, self.fit_intercept, self.solver
             )
             self.alpha_path_ = self._search(alphas, criterion)
-            best = best_index(self.alpha_path_)
-            means = self.alpha_path_.scores.mean(axis=1)
-            self.alpha_ = self.alpha_path_.alphas[best]
-            self.best_score_ = float(
-                means[best, np.arange(len(best))].mean()
-                if np.ndim(best)
-                else means[best]
-            )
+            self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
         self._solve(self.equations_, self._offset, dtype)
 
     # -- predicting --------------------------------------------------------------------
