@@ -1,9 +1,10 @@
 """Time callables in turn and compare them round by round.
 
 On a shared machine absolute times drift; the ratio of two runs that follow one another
-does not. `rounds` runs every callable some times in a row in each round and keeps the
-median, so that none pays for what the one before left behind (cold caches, BLAS threads
-that spin for some 30 ms after a product); `ratio` compares two of them round by round.
+does not. `rounds` runs every callable for a while in each round and keeps the median,
+so that none pays for what the one before left behind (cold caches, BLAS threads that
+spin on the other cores for some 30 ms after a product); `ratio` compares two of them
+round by round.
 """
 
 import statistics
@@ -12,7 +13,7 @@ import time
 __all__ = ["ratio", "rounds"]
 
 
-def rounds(callables, repeats, in_a_row=5):
+def rounds(callables, repeats, in_a_row=5, at_least=0.3):
     """Seconds of each callable in each round, after one round that is not counted.
 
     Parameters
@@ -22,7 +23,9 @@ def rounds(callables, repeats, in_a_row=5):
     repeats : int
         Rounds counted.
     in_a_row : int, default=5
-        Runs of each callable in a round, whose median counts.
+        Least runs of each callable in a round, whose median counts.
+    at_least : float, default=0.3
+        Seconds for which each is run in a round, ten times what BLAS threads spin.
 
     Returns
     -------
@@ -32,7 +35,8 @@ def rounds(callables, repeats, in_a_row=5):
     for counted in range(-1, repeats):
         for name, function in callables.items():
             runs = []
-            for _ in range(in_a_row):
+            end = time.perf_counter() + at_least
+            while len(runs) < in_a_row or time.perf_counter() < end:
                 start = time.perf_counter()
                 function()
                 runs.append(time.perf_counter() - start)

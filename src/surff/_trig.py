@@ -9,8 +9,10 @@ nearest integer to ``2 p / pi``, with pi/2 split into parts short enough for eve
 product ``k * part`` to be exact (Cody and Waite), so the result does not depend on
 fused multiply-adds. Odd and even minimax polynomials give sin r and cos r; ``k mod 4``
 swaps and negates them without a branch, which lets the compiler vectorise the loop.
-Beyond `REDUCTION_LIMIT` (infinities and NaN included) the row falls back to the C
-library, which reduces exactly.
+Its integers are 32 bits wide throughout, as wide as a float32, so that a vector of
+numbers has one vector of quadrants. A row with a ``k`` of more than 16 bits, that is an
+argument beyond `REDUCTION_LIMIT` or infinite, falls back to the C library, which
+reduces exactly.
 
 The kernels are single-threaded and release the GIL; `surff.fourier` runs them on row
 slices from its own threads.
@@ -29,7 +31,7 @@ __all__ = [
     "moments_float64",
 ]
 
-#: Largest absolute argument that the fast reduction takes; ``k`` then has 16 bits.
+#: Absolute argument up to which the fast reduction serves; ``k`` then has 16 bits.
 REDUCTION_LIMIT = 1e5
 
 TWO_OVER_PI = 2.0 / math.pi
@@ -71,10 +73,15 @@ C32_1 = np.float32(4.166664568298827e-02)
 C32_2 = np.float32(-1.388731625493765e-03)
 C32_3 = np.float32(2.443315711809948e-05)
 
-LIMIT32 = np.float32(REDUCTION_LIMIT)
 TWO_OVER_PI32 = np.float32(TWO_OVER_PI)
 HALF32 = np.float32(0.5)
 ONE32 = np.float32(1.0)
+
+# numba widens 32-bit integers to 64 bits in every operation; `np.int32` takes them
+# back, and the compiler sees that nothing was widened.
+INT1, INT2, SIGN = np.int32(1), np.int32(2), np.int32(31)
+#: What the absolute values of the quadrants of a row must stay below, bit by bit.
+QUADRANTS = np.int32(2**16)
 
 # "contract" lets the compiler use fused multiply-adds and nothing else: reassociation
 # would fold the rounding constant and the parts of pi/2 away.
@@ -115,11 +122,11 @@ def cos_sin_float64(P, amplitudes, out):
         p = P[i]
         c = out[i, :n_frequencies]
         s = out[i, n_frequencies:]
-        outside = 0
+        bits = np.int32(0)
         for j in range(n_frequencies):
-            outside += not abs(p[j]) <= REDUCTION_LIMIT
             k = (p[j] * TWO_OVER_PI + ROUND64) - ROUND64
             quadrant = np.int32(k)
+            bits = np.int32(bits | np.int32(quadrant ^ np.int32(quadrant >> SIGN)))
             r = ((p[j] - k * P64_1) - k * P64_2) - k * P64_3
             z = r * r
             sine = r + r * z * (
@@ -130,13 +137,14 @@ def cos_sin_float64(P, amplitudes, out):
                 C64_1
                 + z * (C64_2 + z * (C64_3 + z * (C64_4 + z * (C64_5 + z * C64_6))))
             )
-            odd = quadrant & 1
+            odd = np.int32(quadrant & INT1)
             cos_value = sine if odd else cosine
             sin_value = cosine if odd else sine
             a = amplitudes[j]
-            c[j] = a * (-cos_value if (quadrant + 1) & 2 else cos_value)
-            s[j] = a * (-sin_value if quadrant & 2 else sin_value)
-        if outside:  # counted on the way: a check ahead costs a second look at p
+            negative = np.int32(np.int32(quadrant + INT1) & INT2)
+            c[j] = a * (-cos_value if negative else cos_value)
+            s[j] = a * (-sin_value if np.int32(quadrant & INT2) else sin_value)
+        if bits >= QUADRANTS:  # found on the way: a check ahead looks at p twice
             exact_row(p, amplitudes, c, s)
 
 
@@ -151,22 +159,23 @@ def cos_sin_float32(P, amplitudes, out):
         p = P[i]
         c = out[i, :n_frequencies]
         s = out[i, n_frequencies:]
-        outside = 0
+        bits = np.int32(0)
         for j in range(n_frequencies):
-            outside += not abs(p[j]) <= LIMIT32
             k = (p[j] * TWO_OVER_PI32 + ROUND32) - ROUND32
             quadrant = np.int32(k)
+            bits = np.int32(bits | np.int32(quadrant ^ np.int32(quadrant >> SIGN)))
             r = (((p[j] - k * P32_1) - k * P32_2) - k * P32_3) - k * P32_4
             z = r * r
             sine = r + r * z * (S32_1 + z * (S32_2 + z * S32_3))
             cosine = (ONE32 - HALF32 * z) + z * z * (C32_1 + z * (C32_2 + z * C32_3))
-            odd = quadrant & 1
+            odd = np.int32(quadrant & INT1)
             cos_value = sine if odd else cosine
             sin_value = cosine if odd else sine
             a = amplitudes[j]
-            c[j] = a * (-cos_value if (quadrant + 1) & 2 else cos_value)
-            s[j] = a * (-sin_value if quadrant & 2 else sin_value)
-        if outside:  # counted on the way: a check ahead costs a second look at p
+            negative = np.int32(np.int32(quadrant + INT1) & INT2)
+            c[j] = a * (-cos_value if negative else cos_value)
+            s[j] = a * (-sin_value if np.int32(quadrant & INT2) else sin_value)
+        if bits >= QUADRANTS:  # found on the way: a check ahead looks at p twice
             exact_row(p, amplitudes, c, s)
 
 
