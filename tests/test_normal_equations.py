@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from surff import blocks, normal_equations
 from surff.fourier import FourierMap
-from surff.normal_equations import NormalEquations, accumulate
+from surff.normal_equations import NormalEquations, accumulate, extend
 
 SUMS = ("gram", "moments", "feature_sum", "target_sum", "target_square", "weight_sum")
 
@@ -276,7 +276,7 @@ def test_accumulate_writes_to_nothing_of_the_callers():
 
 
 def test_accumulate_holds_one_block():
-    n, m = 20000, 256
+    n, m = 40000, 256
     X, Y, _ = problem(n, 3, 2)
     feature_map = FourierMap(frequencies(m // 2))
     accumulate(feature_map, X[:200], Y[:200])  # compiled before memory is watched
@@ -296,3 +296,61 @@ def test_gram_of_orthonormal_features_in_closed_form():
     total = accumulate(FourierMap(np.array([[1.0], [5.0]])), X, np.ones((n, 1)))
     assert_allclose(symmetric(total.gram), n / 4 * np.eye(4), atol=1e-13)
     assert_allclose(total.feature_sum, 0, atol=1e-13)
+
+
+@given(
+    n=st.integers(1, 300),
+    new=st.lists(st.booleans(), min_size=1, max_size=4).filter(any),
+    block_bytes=st.sampled_from([1, 2**20]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    weighted=st.booleans(),
+)
+def test_extending_equals_accumulating_all_columns(
+    n, new, block_bytes, dtype, weighted
+):
+    rng = np.random.default_rng(n)
+    X, Y = rng.normal(size=(n, 3)).astype(dtype), rng.normal(size=(n, 2))
+    W = rng.normal(size=(len(new), 3)).astype(dtype)
+    weight = rng.integers(0, 4, size=n).astype(float) if weighted else None
+    new = np.array(new)
+    ones = np.ones(len(new), dtype)
+    whole = FourierMap(W, ones * np.sqrt(dtype(len(new))))
+    if new.all():
+        old = NormalEquations(0, 2)
+        for name, value in zip(
+            SUMS[3:], explicit(X[:, :0], Y, weight)[3:], strict=True
+        ):
+            setattr(old, name, value)
+    else:
+        part = FourierMap(W[~new], ones[~new] * np.sqrt(dtype((~new).sum())))
+        old = accumulate(part, X, Y, weight)
+    before = old.copy()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK_BYTES", block_bytes)
+        found = extend(old, whole, np.tile(new, 2), X, Y, weight)
+    tolerance = 3e-6 * n if dtype == np.float32 else 1e-13 * n
+    assert_same(found, accumulate(whole, X, Y, weight), rtol=0, atol=20 * tolerance)
+    assert_same(old, before, rtol=0, atol=0)
+
+
+def test_extending_does_not_form_old_products_again():
+    # Old sums of other rows stay in the result: they are taken over, not formed.
+    X, Y, _ = problem(n=20, m=3)
+    W = np.random.default_rng(1).normal(size=(2, 3))
+    old = accumulate(FourierMap(W[:1]), X[:5], Y[:5])
+    new = np.array([False, True, False, True])
+    found = extend(old, FourierMap(W, np.full(2, np.sqrt(2))), new, X, Y)
+    assert found.gram[0, 2] == old.gram[0, 1]
+    assert found.weight_sum == 5
+
+
+def test_extending_by_other_shapes_is_refused():
+    Z, Y, _ = problem(m=3)
+    new = np.array([False, False, False, True])
+    with pytest.raises(ValueError, match=r"new must mark all but 3 columns.*1 of 4 and "
+                       r"shape \(3, 1\)"):  # fmt: skip
+        equations(Z, Y).extended(new, np.zeros((3, 1)), np.zeros((1, 2)), np.zeros(1))
+    with pytest.raises(ValueError, match="got 4 of 4"):
+        equations(Z, Y).extended(
+            new | True, np.zeros((4, 1)), np.zeros((1, 2)), np.zeros(1)
+        )
