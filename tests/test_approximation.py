@@ -3,7 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surff.approximation import NORMS, relative_error, spectral_approximation
+from surff.approximation import (
+    NORMS,
+    KernelErrors,
+    relative_error,
+    spectral_approximation,
+)
 
 
 def problem(n=12, m=7, seed=0):
@@ -63,3 +68,16 @@ def test_spectral_approximation_in_closed_form():
     K, Z = np.diag([2.0, 1.0]), np.diag([2.0, 0.0])
     assert spectral_approximation(K, Z, 1.0) == pytest.approx(2 / 3)
     assert spectral_approximation(K, np.sqrt(K), 0.7) == pytest.approx(0, abs=1e-15)
+
+
+def test_all_errors_at_once_are_those_one_by_one():
+    K, Z = problem()
+    errors = KernelErrors(K, alpha=0.7)(Z)
+    assert errors.keys() == {*NORMS, "delta"}
+    for norm in NORMS:
+        assert errors[norm] == pytest.approx(relative_error(K, Z, norm), rel=1e-12)
+    assert errors["delta"] == pytest.approx(spectral_approximation(K, Z, 0.7))
+    # Of a map without error, and of none.
+    assert KernelErrors(Z @ Z.T, 0.7)(Z) == dict.fromkeys(errors, pytest.approx(0.0))
+    none = KernelErrors(np.eye(3), 0.5)(np.zeros((3, 1)))
+    assert none == pytest.approx({"spectral": 1, "frobenius": 1, "delta": 1 / 1.5})

@@ -37,6 +37,7 @@ from surff.experiments.render import (
     picture_caption,
 )
 from surff.experiments.statistics import summarise
+from surff.experiments.store import store_trials
 from surff.experiments.table2 import Silent, missing_trials, row_of
 from surff.features import FourierFeatures
 from surff.selection import RidgeLeverage, SurrogateLeverage
@@ -172,15 +173,13 @@ def run_errors(config, rows, store, progress=None):
             "gamma"
         ]
     trials = missing_trials(config, store)
-    progress.start(trials)
     problem = load_problem(config.datasets[0]) if trials else None
-    for trial in trials:
-        progress.begin(trial)
-        found = trial_errors(
-            problem, config, trial, gammas[trial.multiple, trial.trial]
-        )
-        store.append(found)
-        progress.done(trial, found)
+
+    def run_trial(trial):
+        chosen = gammas[trial.multiple, trial.trial]
+        return trial_errors(problem, config, trial, chosen)
+
+    store_trials(trials, run_trial, store, progress)
 
 
 # -- rendering -------------------------------------------------------------------------

@@ -17,8 +17,9 @@ try:
 except ImportError:  # Windows: one process at a time
     fcntl = None
 
-__all__ = ["KEY", "ResultStore", "StoreCorruptError", "row_key"]
+__all__ = ["KEY", "ResultStore", "StoreCorruptError", "row_key", "store_trials"]
 
+#: What tells the rows of the accuracy tables apart.
 KEY = ("protocol", "dataset", "weights", "method", "multiple", "trial", "seed")
 
 logger = logging.getLogger(__name__)
@@ -28,19 +29,44 @@ class StoreCorruptError(ValueError):
     """A file of results holds a line that is not a row."""
 
 
-def row_key(row):
-    """Identity of a row: its values of ``KEY``, as a tuple.
+def row_key(row, names=KEY):
+    """Identity of a row: its values of the key's names, as a tuple.
 
     Parameters
     ----------
     row : dict
-        Holds at least the names in ``KEY``.
+        Holds at least those names.
+    names : tuple of str, default=KEY
 
     Returns
     -------
     key : tuple
     """
-    return tuple(row[name] for name in KEY)
+    return tuple(row[name] for name in names)
+
+
+def store_trials(trials, run_trial, store, progress):
+    """Run trials one after the other and store the rows of each as it ends.
+
+    Parameters
+    ----------
+    trials : list of surff.experiments.table2.Trial
+    run_trial : callable
+        Rows of a trial: a list of dicts.
+    store : ResultStore
+    progress : surff.experiments.table2.Silent or another object with its methods
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Passed on; what was finished is stored.
+    """
+    progress.start(trials)
+    for trial in trials:
+        progress.begin(trial)
+        found = run_trial(trial)
+        store.append(found)
+        progress.done(trial, found)
 
 
 class ResultStore:
@@ -50,6 +76,8 @@ class ResultStore:
     ----------
     path : path-like
         The file; it and its directory are made by the first `append`.
+    key : tuple of str, default=KEY
+        Names that every row has and by whose values rows are told apart.
 
     Raises
     ------
@@ -74,8 +102,9 @@ class ResultStore:
     True
     """
 
-    def __init__(self, path):
+    def __init__(self, path, key=KEY):
         self.path = Path(path)
+        self.key = key
         self._rows = {}
         if self.path.exists():
             self._read()
@@ -97,19 +126,19 @@ class ResultStore:
         Parameters
         ----------
         rows : sequence of dict
-            Each with the names in ``KEY`` and values that JSON knows (NaN is not one);
+            Each with the names of the key and values that JSON knows (NaN is not one);
             NumPy scalars are turned into Python's. They are written together: a run
             killed inside this call leaves the first of them at most.
 
         Raises
         ------
         ValueError
-            A row lacks a name of ``KEY`` or has a value that JSON does not know.
+            A row lacks a name of the key or has a value that JSON does not know.
         OSError
             The disk is full, or the file cannot be written. Nothing of the rows is
             kept.
         """
-        rows = [_checked(row) for row in rows]
+        rows = [_checked(row, self.key) for row in rows]
         content = "".join(_to_line(row) for row in rows).encode()
         # Read back, so that rows are the same now and after a restart.
         stored = [json.loads(line) for line in content.splitlines()]
@@ -128,7 +157,7 @@ class ResultStore:
         finally:
             os.close(descriptor)
         for row in stored:
-            self._rows.setdefault(row_key(row), row)
+            self._rows.setdefault(row_key(row, self.key), row)
 
     def _read(self):
         with self.path.open("rb") as file, _locked(file.fileno()):
@@ -147,11 +176,11 @@ class ResultStore:
                     len(lines) + 1,
                 )
         for row in rows:
-            self._rows.setdefault(row_key(row), row)
+            self._rows.setdefault(row_key(row, self.key), row)
 
     def _parse(self, number, line):
         try:
-            return _checked(json.loads(line))
+            return _checked(json.loads(line), self.key)
         except ValueError as error:
             raise StoreCorruptError(
                 f"{self.path}, line {number} is not a row of results ({error}): "
@@ -159,12 +188,12 @@ class ResultStore:
             ) from error
 
 
-def _checked(row):
+def _checked(row, key):
     if not isinstance(row, dict):
         raise ValueError(f"a row must be a dict, got {type(row).__name__}")
-    missing = [name for name in KEY if name not in row]
+    missing = [name for name in key if name not in row]
     if missing:
-        raise ValueError(f"a row must have {', '.join(KEY)}; {missing[0]!r} is missing")
+        raise ValueError(f"a row must have {', '.join(key)}; {missing[0]!r} is missing")
     return row
 
 
