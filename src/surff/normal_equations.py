@@ -18,7 +18,7 @@ from scipy.linalg import blas
 from surff._threads import map_slices
 from surff.blocks import feature_blocks
 
-__all__ = ["CentredEquations", "NormalEquations", "accumulate"]
+__all__ = ["CentredEquations", "NormalEquations", "accumulate", "extend"]
 
 #: Columns up to which each thread sums a Gram matrix of its own; above, the threads of
 #: BLAS share one, since each copy would take more than 128 MiB.
@@ -170,6 +170,45 @@ class NormalEquations:
         scaled.feature_sum *= factors
         return scaled
 
+    def extended(self, new, cross, moments, feature_sum):
+        r"""Equations with more columns and the same rows, as a new object.
+
+        Parameters
+        ----------
+        new : ndarray of bool, shape (m_all,)
+            Which of all columns are new; the others are those of this object, in their
+            order.
+        cross : ndarray of shape (m_all, m_new)
+            :math:`Z^\top W Z_{\mathrm{new}}`, all columns by the new ones.
+        moments : ndarray of shape (m_new, k)
+            :math:`Z_{\mathrm{new}}^\top W Y`.
+        feature_sum : ndarray of shape (m_new,)
+            :math:`Z_{\mathrm{new}}^\top w`.
+
+        Returns
+        -------
+        NormalEquations
+        """
+        m, k = self.moments.shape
+        if new.sum() != len(new) - m or cross.shape != (len(new), len(new) - m):
+            raise ValueError(
+                f"new must mark all but {m} columns, and cross have a row for each "
+                f"column and a column for each new one; got {new.sum()} of {len(new)} "
+                f"and shape {cross.shape}."
+            )
+        extended = type(self)(len(new), k)
+        # Ascending, the old columns' upper triangle stays above the diagonal.
+        extended._gram[np.ix_(~new, ~new)] = self.gram
+        extended._gram[:, new] = cross
+        extended._gram[new] = cross.T
+        for name, values in (("moments", moments), ("feature_sum", feature_sum)):
+            getattr(extended, name)[~new] = getattr(self, name)
+            getattr(extended, name)[new] = values
+        extended.target_sum = self.target_sum.copy()
+        extended.target_square = self.target_square.copy()
+        extended.weight_sum = self.weight_sum
+        return extended
+
     def centred(self, centre=True):
         r"""Gram matrix and moments of the features and targets less their means.
 
@@ -247,3 +286,48 @@ def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
     for other in others:
         first.merge(other)
     return first
+
+
+def extend(equations, feature_map, new, X, Y, sample_weight=None):
+    r"""Normal equations of more columns, in one pass that skips the known products.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+        Of the same rows and the columns of ``feature_map`` that are not new.
+    feature_map : object with ``n_components``, ``dtype`` and ``(X, out=None) -> Z``
+        Maps a block of rows to all columns.
+    new : ndarray of bool, shape (n_components,)
+        Which of its columns are new.
+    X, Y, sample_weight
+        See `accumulate`.
+
+    Returns
+    -------
+    NormalEquations
+        Of all columns, equal to what `accumulate` gives up to rounding.
+
+    Notes
+    -----
+    ``O(n m (d + m_new))`` time: the products of old columns are not formed again. A
+    block of features and one ``(m, m_new)`` matrix a thread are held, and one
+    ``(m, m)`` matrix.
+    """
+    m, m_new = len(new), int(new.sum())
+
+    def extend_range(part):
+        cross = np.zeros((m, m_new))
+        sums = np.zeros((m_new, Y.shape[1] + 1))  # moments and feature sums
+        for index, Z in feature_blocks(feature_map, X, part=part):
+            Z_new = np.ascontiguousarray(Z[:, new])
+            weight = np.ones(len(Z)) if sample_weight is None else sample_weight[index]
+            sides = np.column_stack([Y[index], np.ones(len(Z))]) * weight[:, None]
+            sums += Z_new.T @ sides.astype(Z.dtype, copy=False)
+            if sample_weight is not None:
+                Z_new *= weight[:, None]
+            cross += Z.T @ Z_new
+        return cross, sums
+
+    parts = map_slices(extend_range, X.shape[0], minimum=m)
+    cross, sums = (sum(values) for values in zip(*parts, strict=True))
+    return equations.extended(new, cross, sums[:, :-1], sums[:, -1])
