@@ -10,7 +10,13 @@ from sklearn.linear_model import Ridge, RidgeClassifier, RidgeCV
 from sklearn.metrics import accuracy_score, mean_absolute_error, r2_score, roc_auc_score
 from sklearn.model_selection import KFold
 
-from surff import FourierFeatures, KernelRidgeClassifier, KernelRidgeRegressor
+from surff import (
+    FourierFeatures,
+    KernelRidgeClassifier,
+    KernelRidgeRegressor,
+    SurrogateLeverage,
+)
+from surff.selection import Selection
 
 ALPHAS = [1e-3, 0.03, 0.7, 20.0]
 MODELS = [KernelRidgeRegressor, KernelRidgeClassifier]
@@ -433,3 +439,53 @@ def test_leave_one_out_is_defined_where_leverage_is_one():
         model.fit(X, Y)
     assert model.alpha_ == 0.7
     assert linalg.norm(model.coef_) < 1e3
+
+
+@pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error", "accuracy"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_features_that_look_at_y_are_fitted_anew_for_each_split(scoring, weighted):
+    Model = KernelRidgeClassifier if scoring == "accuracy" else KernelRidgeRegressor
+    target, weight = TARGETS[Model], 0.5 + WEIGHT if weighted else None
+    selected = features(select="surrogate", gamma="scale")
+    model = Model(selected, alphas=ALPHAS, cv=FOLDS, scoring=scoring)
+    model.fit(X, target, sample_weight=weight)
+    scorer = {None: r2_score, "accuracy": accuracy_score}.get(
+        scoring, lambda *a, **k: -mean_absolute_error(*a, **k)
+    )
+    expected = []
+    for train, test in FOLDS.split(X):
+        some = [None if weight is None else weight[rows] for rows in (train, test)]
+        own = clone(selected).fit(X[train], target[train], some[0])
+        peer = Model(FrozenEstimator(own), alphas=model.alpha_)
+        predicted = peer.fit(X[train], target[train], some[0]).predict(X[test])
+        expected.append(scorer(target[test], predicted, sample_weight=some[1]))
+    best = np.flatnonzero(model.alpha_path_.alphas == model.alpha_)[0]
+    assert_allclose(model.alpha_path_.scores[best], expected, rtol=1e-8)
+    assert_allclose(model.best_score_, np.mean(expected), rtol=1e-8)
+    # The final features have seen every row.
+    all_rows = clone(selected).fit(X, target, weight)
+    assert_array_equal(model.features_.frequencies_, all_rows.frequencies_)
+
+
+class Best(SurrogateLeverage):
+    """Keeps the candidates with the best scores, unweighted: nothing fits y closer."""
+
+    def select(self, draw, X, Y, n_frequencies, rng, sample_weight=None):
+        pool = draw(50 * n_frequencies)
+        best = np.argsort(self.scores(pool, X, Y, sample_weight))[-n_frequencies:]
+        return Selection(pool[best], np.ones(n_frequencies))
+
+
+def test_selected_features_score_as_chance_on_noise():
+    # Labels are coin flips. Frequencies picked with the labels of the rows that score
+    # them find a pattern; picked without, the hits are binomial(200, 1/2), and more
+    # than 138 of them have probability 2e-8.
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(200, 30)), rng.integers(0, 2, size=200)
+    selected = features(80, gamma=0.5, select=Best())
+    honest = KernelRidgeClassifier(selected, alphas=1.0, probability=True, cv=FOLDS)
+    honest.fit(X, y)
+    frozen = FrozenEstimator(clone(selected).fit(X, y))
+    fooled = clone(honest).set_params(features=frozen).fit(X, y)
+    assert honest.best_score_ < 138 / 200 < fooled.best_score_
+    assert honest.calibration_[0, 0] < fooled.calibration_[0, 0]

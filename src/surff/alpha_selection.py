@@ -52,9 +52,10 @@ class Split(NamedTuple):
     train: NormalEquations
     test: NormalEquations
     test_rows: np.ndarray
+    feature_map: object
 
 
-def splits_equations(feature_map, X, Y, splits, sample_weight=None):
+def splits_equations(feature_map, X, Y, splits, sample_weight=None, refit=None):
     """Normal equations of all rows, and an iterable of those of each split.
 
     Parameters
@@ -63,6 +64,10 @@ def splits_equations(feature_map, X, Y, splits, sample_weight=None):
         See `surff.normal_equations.accumulate`.
     splits : list of (train_rows, test_rows)
         From a scikit-learn splitter.
+    refit : callable, optional
+        ``refit(train_rows)`` returns the feature map of a split, for features that look
+        at the targets: those of a split must not have seen what it holds out. By
+        default ``feature_map`` serves them all.
 
     Returns
     -------
@@ -75,7 +80,8 @@ def splits_equations(feature_map, X, Y, splits, sample_weight=None):
     -----
     Where every row is held out exactly once (k-fold splitters) one pass forms the sums
     of each fold, ``n_splits`` matrices of m by m are held, and training sides are
-    differences. Other splitters cost a pass for each split and one for the total.
+    differences. Other splitters, and ``refit``, cost a pass for each split and one for
+    the total.
     """
     n_samples = X.shape[0]
     held_out = np.concatenate([test for _, test in splits])
@@ -84,16 +90,15 @@ def splits_equations(feature_map, X, Y, splits, sample_weight=None):
         and np.array_equal(np.sort(held_out), np.arange(n_samples))
         and all(len(train) + len(test) == n_samples for train, test in splits)
     )
-    if not is_partition:
+    if refit is not None or not is_partition:
         total = accumulate(feature_map, X, Y, sample_weight)
-        sides = [
-            Split(
-                accumulate(feature_map, X, Y, sample_weight, train),
-                accumulate(feature_map, X, Y, sample_weight, test),
-                test,
+        sides = []
+        for train, test in splits:
+            own = feature_map if refit is None else refit(train)
+            equations = (
+                accumulate(own, X, Y, sample_weight, side) for side in (train, test)
             )
-            for train, test in splits
-        ]
+            sides.append(Split(*equations, test, own))
         return total, lambda: iter(sides)
 
     folds = [accumulate(feature_map, X, Y, sample_weight, test) for _, test in splits]
@@ -103,7 +108,7 @@ def splits_equations(feature_map, X, Y, splits, sample_weight=None):
 
     def equations():
         for fold, (_, test) in zip(folds, splits, strict=True):
-            yield Split(total.copy().subtract(fold), fold, test)
+            yield Split(total.copy().subtract(fold), fold, test, feature_map)
 
     return total, equations
 

@@ -68,12 +68,14 @@ class HeldOutSplits:
         From a scikit-learn splitter.
     scorer : object
         See the module.
+    refit : callable, optional
+        See `surff.alpha_selection.splits_equations`.
     """
 
-    def __init__(self, data, splits, scorer):
+    def __init__(self, data, splits, scorer, refit=None):
         self.data, self.scorer = data, scorer
         self.total, self._splits = splits_equations(
-            data.feature_map, data.X, data.Y, splits, data.sample_weight
+            data.feature_map, data.X, data.Y, splits, data.sample_weight, refit
         )
 
     def score(self, alphas):
@@ -85,29 +87,26 @@ class HeldOutSplits:
         data = self.data
         return coefficient_path(split.train, alphas, data.fit_intercept, data.solver)
 
-    def _split_score(self, split, alphas):
-        coefs, intercepts = self._path(split, alphas)
-        if hasattr(self.scorer, "from_equations"):
-            return self.scorer.from_equations(split.test, coefs, intercepts)
-        data, rows = self.data, split.test_rows
-        decisions = held_out_decisions(
-            data.feature_map, data.X, rows, coefs, intercepts + data.offset
+    def _decisions(self, split, coefs, intercepts):
+        data = self.data
+        return held_out_decisions(
+            split.feature_map, data.X, split.test_rows, coefs, intercepts + data.offset
         )
-        return self.scorer.from_decisions(decisions, rows, data.weight(rows))
+
+    def _split_score(self, split, alphas):
+        path = self._path(split, alphas)
+        if hasattr(self.scorer, "from_equations"):
+            return self.scorer.from_equations(split.test, *path)
+        rows = split.test_rows
+        decisions = self._decisions(split, *path)
+        return self.scorer.from_decisions(decisions, rows, self.data.weight(rows))
 
     def held_out(self, alpha):
         """Held-out predictions at one alpha; see the module."""
-        data = self.data
-        decisions = np.full(data.Y.shape, np.nan)
+        decisions = np.full(self.data.Y.shape, np.nan)
         for split in self._splits():
-            coefs, intercepts = self._path(split, [alpha])
-            decisions[split.test_rows] = held_out_decisions(
-                data.feature_map,
-                data.X,
-                split.test_rows,
-                coefs,
-                intercepts + data.offset,
-            )[:, 0]
+            path = self._path(split, [alpha])
+            decisions[split.test_rows] = self._decisions(split, *path)[:, 0]
         return decisions
 
 

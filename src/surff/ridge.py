@@ -18,6 +18,7 @@ from sklearn.base import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -36,7 +37,7 @@ from surff.alpha_selection import (
     relative_grid,
     squared_errors,
 )
-from surff.blocks import feature_blocks
+from surff.blocks import feature_blocks, rows_of
 from surff.criteria import (
     R2,
     Accuracy,
@@ -143,6 +144,7 @@ class _KernelRidge(BaseEstimator):
 
     def _choose(self, features, X, y, Y, sample_weight):
         """Fit a feature map and choose alpha for it."""
+        refit = self._refit(features, X, Y, sample_weight)
         features = self._fitted_features(features, X, Y, sample_weight)
         offset = self._target_offset(Y, sample_weight)
         data = Data(
@@ -161,7 +163,7 @@ class _KernelRidge(BaseEstimator):
             return _Choice(features, total, float(alphas[0]), None, None, None, offset)
         if isinstance(self.cv, str):
             self._positive(alphas, self.cv)
-        criterion = self._criterion(data, y, Y)
+        criterion = self._criterion(data, y, Y, refit)
         path = self._search(alphas, criterion)
         alpha, score = best_alpha(path)
         return _Choice(features, criterion.total, alpha, score, path, criterion, offset)
@@ -183,6 +185,22 @@ class _KernelRidge(BaseEstimator):
         if hasattr(self, "feature_names_in_"):
             features.feature_names_in_ = self.feature_names_in_
         return features
+
+    def _refit(self, features, X, Y, sample_weight):
+        """What fits features to some of the rows, where they look at the targets.
+
+        Features that do not, and frozen ones, serve every split as they are: None.
+        """
+        frozen = isinstance(features, FrozenEstimator)
+        if frozen or not get_tags(features).target_tags.required:
+            return None
+
+        def refit(rows):
+            weight = None if sample_weight is None else sample_weight[rows]
+            some = clone(features)._fit(rows_of(X, rows), Y[rows], weight)
+            return some._map().astype(X.dtype)
+
+        return refit
 
     def _choose_gamma(self, X, y, Y, sample_weight):
         """Choose gamma by the score of its best alpha."""
@@ -227,7 +245,7 @@ class _KernelRidge(BaseEstimator):
         self.gamma_path_ = scores
         return best
 
-    def _criterion(self, data, y, Y):
+    def _criterion(self, data, y, Y, refit):
         """What alphas are judged by."""
         if isinstance(self.cv, str) and self.cv == "gcv":
             if self.scoring is not None:
@@ -240,7 +258,7 @@ class _KernelRidge(BaseEstimator):
         if isinstance(self.cv, str):
             return LeaveOneOut(data, scorer)
         splitter = check_cv(self.cv, y, classifier=self._is_classifier)
-        return HeldOutSplits(data, list(splitter.split(data.X, y)), scorer)
+        return HeldOutSplits(data, list(splitter.split(data.X, y)), scorer, refit)
 
     def _checked_features(self):
         """A clone of the feature map, its parameters checked; a frozen one as it is."""
@@ -510,8 +528,10 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, _KernelRidge):
     matrices (twice ``n_splits`` where the splits are not a partition of the rows), in
     float64; float32 data are multiplied in float32 and summed in float64.
 
-    Where ``features`` looks at ``y`` (``select="surrogate"``) it has seen the held-out
-    rows' targets too, and ``best_score_`` is optimistic by as much.
+    Features that look at ``y`` (``select="surrogate"``) are fitted anew to the training
+    rows of each split, so ``best_score_`` is that of rows whose targets nothing has
+    seen; "gcv" and "loo" take the features as they are, and so do all of them a
+    ``FrozenEstimator``.
 
     Examples
     --------
