@@ -266,6 +266,32 @@ def test_accumulate_takes_the_rows_it_is_told():
     assert_same(some, equations(feature_map(X[rows]), Y[rows], weight[rows]))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("some", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_matrices_too_large_for_one_a_thread_are_shared(
+    monkeypatch, dtype, some, weighted
+):
+    X, Y, weight = problem(300, 3, 2, dtype=dtype)
+    weight = weight.astype(float) if weighted else None
+    rows = np.random.default_rng(2).integers(0, 300, size=200) if some else None
+    feature_map = FourierMap(frequencies(dtype=dtype))
+    expected = accumulate(feature_map, X, Y, weight, rows)
+    monkeypatch.setattr(normal_equations, "PARALLEL_COLUMNS", 15)
+    monkeypatch.setattr(normal_equations, "SHARED_ROWS", 64)
+    shared = accumulate(feature_map, X, Y, weight, rows)
+    tolerance = 1e3 * np.finfo(dtype).eps
+    assert_same(shared, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_merging_takes_every_panel_of_the_upper_triangle():
+    m = 2 * normal_equations.PANEL + 3
+    Z, Y, _ = problem(20, m, 1)
+    total = equations(Z[:12], Y[:12]).merge(equations(Z[12:], Y[12:]))
+    assert_same(total, equations(Z, Y), rtol=1e-10, atol=1e-10)
+    assert_same(total.copy(), total, rtol=0, atol=0)
+
+
 def test_accumulate_writes_to_nothing_of_the_callers():
     X, Y, weight = problem(300, 3, 2)
     weight = weight.astype(float)

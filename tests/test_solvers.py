@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
+from threadpoolctl import threadpool_limits
 
 from surff.normal_equations import NormalEquations
 from surff.solvers import SOLVERS, SingularError, cholesky, intercept, solve
@@ -168,6 +169,19 @@ def test_cholesky_goes_on_after_a_singular_alpha():
     path = list(SOLVERS["cholesky"](total.gram, total.moments, [0.0, 0.7]))
     assert path[0] is None
     assert_allclose(path[1], solve(total, 0.7, "eigh")[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("columns", [4, 4096])
+def test_cholesky_gives_the_same_path_on_several_threads(monkeypatch, columns):
+    # With fewer columns than the matrix has, threads share one; both keep the order.
+    monkeypatch.setattr("surff.solvers.PARALLEL_COLUMNS", columns)
+    centred = equations(*problem()).centred()
+    alphas = np.r_[0.0, np.logspace(-3, 3, 6)]
+    with threadpool_limits(1, user_api="blas"):
+        expected = list(cholesky(centred.gram, centred.moments, alphas))
+    with threadpool_limits(2, user_api="blas"):
+        found = list(cholesky(centred.gram, centred.moments, alphas))
+    assert_array_equal(found, expected)
 
 
 @names

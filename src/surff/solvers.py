@@ -11,6 +11,9 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
+from surff._threads import map_slices, n_threads
+from surff.normal_equations import PARALLEL_COLUMNS
+
 __all__ = ["SOLVERS", "SingularError", "cholesky", "eigh", "solve"]
 
 
@@ -37,22 +40,39 @@ def cholesky(gram, moments, alphas):
 
     Notes
     -----
-    ``m^3 / 3 + 2 m^2 k`` operations an alpha and one matrix of memory.
+    ``m^3 / 3 + 2 m^2 k`` operations an alpha. Up to `PARALLEL_COLUMNS` columns each
+    thread factors the matrix of an alpha of its own, at twice the speed of threads that
+    share one; a matrix a thread is held.
     """
-    for alpha in alphas:
-        factor = gram.copy(order="F")
-        diagonal = np.einsum("ii->i", factor)
-        diagonal += alpha
-        scale = diagonal.copy()
-        factor, info = lapack.dpotrf(factor, lower=0, clean=0, overwrite_a=1)
-        # A pivot this small beside its own diagonal entry is made of rounding errors,
-        # even where LAPACK finishes; the ratio does not depend on the columns' scales.
-        pivots = np.einsum("ii->i", factor) ** 2
-        if info or np.any(pivots <= len(gram) * np.finfo(np.float64).eps * scale):
-            yield None
-            continue
-        coef, _ = lapack.dpotrs(factor, moments, lower=0)
-        yield coef
+    alphas = list(alphas)
+    size = n_threads() if len(gram) <= PARALLEL_COLUMNS else 1
+    factors = [np.empty_like(gram) for _ in alphas[:size]]
+    for first in range(0, len(alphas), size):
+        group = alphas[first : first + size]
+
+        def factor_part(part, group=group):
+            return [
+                cholesky_solution(gram, moments, group[i], factors[i])
+                for i in range(part.start, part.stop)
+            ]
+
+        for coefs in map_slices(factor_part, len(group), minimum=1):
+            yield from coefs
+
+
+def cholesky_solution(gram, moments, alpha, factor):
+    """Coefficients of one alpha, None where singular; overwrites ``factor``."""
+    np.copyto(factor, gram)
+    diagonal = np.einsum("ii->i", factor)
+    diagonal += alpha
+    scale = diagonal.copy()
+    factor, info = lapack.dpotrf(factor, lower=0, clean=0, overwrite_a=1)
+    # A pivot this small beside its own diagonal entry is made of rounding errors, even
+    # where LAPACK finishes; the ratio does not depend on the columns' scales.
+    pivots = np.einsum("ii->i", factor) ** 2
+    if info or np.any(pivots <= len(gram) * np.finfo(np.float64).eps * scale):
+        return None
+    return lapack.dpotrs(factor, moments, lower=0)[0]
 
 
 def eigh(gram, moments, alphas):
