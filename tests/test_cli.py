@@ -242,6 +242,28 @@ def test_figure1(tmp_path):
     assert fails("figure1", "--dataset", "egg").endswith("got 'egg'.")
 
 
+def test_approximation(tmp_path):
+    args = ["approximation", "--dataset", "breast_cancer", "--multiples", 1]
+    args += ["--draws", "sobol", "modified", "--landmarks", "none", "--trials", 1]
+    result = run(*args, "--gamma", "0.1", "--out", tmp_path)
+    assert result.exit_code == 0
+    assert "breast_cancer, kernel rbf" in result.stdout
+    assert "Left out: modified RFF at d: d = 30 is above 5" in result.stdout
+    assert "trial 1: Sobol error 0." in result.stderr
+    assert "modified RFF left out" in result.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "approximation.jsonl",
+        *(
+            f"approximation-breast_cancer-rbf.{kind}"
+            for kind in ("md", "tex", "csv", "png", "svg")
+        ),
+    }
+    assert "trial 1" not in run(*args, "--gamma", "0.1", "--out", tmp_path).stderr
+    assert fails("approximation", "--dataset", "egg").endswith("got 'egg'.")
+    assert "got 'wide'" in fails("approximation", "--gamma", "wide")
+    assert "draws must be one of" in fails("approximation", "--draws", "dice")
+
+
 def test_table3(tmp_path, monkeypatch):
     from surff.experiments import table3
 
@@ -341,7 +363,7 @@ def refuse_unless(condition):
 
 def test_help_of_every_command():
     assert run("--help").exit_code == 0
-    for name in ("table2", "figure1", "table3", "demo", "datasets"):
+    for name in ("table2", "figure1", "approximation", "table3", "demo", "datasets"):
         assert name in run("--help").stdout
         result = run(name, "--help")
         assert result.exit_code == 0

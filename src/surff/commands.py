@@ -301,6 +301,78 @@ def figure1(
         raise typer.Exit(130)
 
 
+def _all_or_names(names, every):
+    return tuple(every) if names == ["all"] else tuple(dict.fromkeys(names))
+
+
+def _number_or_name(text):
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+@app.command(cls=SeveralValues)
+def approximation(
+    dataset: Annotated[str, typer.Option(help="Data set, any of the list.")] = "eeg",
+    kernel: Annotated[str, typer.Option(help="Kernel, by name.")] = "rbf",
+    draws: Annotated[
+        list[str], typer.Option(help="Draws of frequencies: all, or names.")
+    ] = ["all"],  # noqa: B006
+    landmarks: Annotated[
+        list[str], typer.Option(help="Nystrom landmark rules: all, none, or names.")
+    ] = ["all"],  # noqa: B006
+    multiples: Multiples = [1, 2, 4, 8, 16, 32],  # noqa: B006
+    trials: Trials = 10,
+    gamma: Annotated[
+        str, typer.Option(help="Bandwidth: scale, median or a number.")
+    ] = "scale",
+    alpha: Annotated[
+        float, typer.Option(help="Regularisation in Delta, relative to the rows n.")
+    ] = 1e-3,
+    seed: Seed = 0,
+    out: Out = Path("results"),
+):
+    """Errors of the kernel approximation against s, of every draw and landmark rule."""
+    from rich.console import Console
+
+    from surff.draws import DRAWS
+    from surff.experiments import approximation
+    from surff.experiments.store import ResultStore
+
+    with plain_errors(ValueError):
+        config = approximation.Approximation(
+            dataset=dataset,
+            kernel=kernel,
+            draws=_all_or_names(draws, DRAWS),
+            landmarks=(
+                ()
+                if landmarks == ["none"]
+                else _all_or_names(landmarks, approximation.LANDMARKS)
+            ),
+            multiples=tuple(multiples),
+            trials=trials,
+            gamma=_number_or_name(gamma),
+            alpha=alpha,
+            seed=seed,
+        )
+    with plain_errors():
+        out.mkdir(parents=True, exist_ok=True)
+        store = ResultStore(out / "approximation.jsonl", approximation.KEY)
+        finished = _until_stopped(
+            lambda bar: approximation.run_approximation(config, store, bar), out
+        )
+        rows = approximation.select_rows(config, store.rows)
+        if rows:
+            console = Console()
+            console.print(approximation.rich_approximation(config, rows))
+            for sentence in approximation.captions(config, rows):
+                console.print(sentence, style="dim", highlight=False)
+            _written(console, out, approximation.write_approximation(config, rows, out))
+    if not finished:
+        raise typer.Exit(130)
+
+
 @app.command()
 def table3(out: Out = Path("results")):
     """Features needed by decay of the eigenvalues, computed, with theory's slopes."""

@@ -11,10 +11,19 @@ import numpy as np
 
 from surff.datasets import DATASETS
 from surff.experiments.protocol import ABLATION
-from surff.experiments.render import LABELS, picture_caption
+from surff.experiments.render import DRAW_LABELS, LABELS, picture_caption
 from surff.experiments.statistics import summarise
 
-__all__ = ["decay_figure", "figure1_figure", "save", "table2_figure"]
+__all__ = [
+    "approximation_figure",
+    "decay_figure",
+    "figure1_figure",
+    "save",
+    "table2_figure",
+]
+
+#: Printed names of everything that has a line, in the order of drawing.
+NAMES = {**LABELS, **DRAW_LABELS}
 
 # Okabe and Ito's colours, distinct in every common kind of colour blindness; markers
 # and dashes tell the methods apart in print.
@@ -25,6 +34,21 @@ STYLES = {
     "surrogate": {"color": "#D55E00", "marker": "D"},
     "rff-alpha-2s": {"color": "#56B4E9", "marker": "v", "linestyle": "--"},
     "rff-wide": {"color": "#CC79A7", "marker": "P", "linestyle": "--"},
+    # Draws: one colour a family. Landmarks are grey and dashed.
+    "monte_carlo": {"color": "#0072B2", "marker": "o", "linewidth": 2.8},
+    "halton": {"color": "#E69F00", "marker": "s"},
+    "sobol": {"color": "#E69F00", "marker": "D", "linewidth": 2.8},
+    "orthogonal": {"color": "#009E73", "marker": "^"},
+    "structured_orthogonal": {"color": "#009E73", "marker": "v", "linestyle": ":"},
+    "spherical_radial": {"color": "#D55E00", "marker": "P"},
+    "gauss_hermite": {"color": "#CC79A7", "marker": "X"},
+    "sparse_grid": {"color": "#CC79A7", "marker": "p", "linestyle": ":"},
+    "reweighted": {"color": "#CC79A7", "marker": "h"},
+    "modified": {"color": "#56B4E9", "marker": "*"},
+    "nystroem-uniform": {"color": "#666666", "marker": "o", "linestyle": "--"},
+    "nystroem-leverage": {"color": "#666666", "marker": "^", "linestyle": "--"},
+    "nystroem-rpcholesky": {"color": "#666666", "marker": "D", "linestyle": "--"},
+    "nystroem-kmeans": {"color": "#666666", "marker": "s", "linestyle": "--"},
 }
 
 _RC = {
@@ -128,7 +152,7 @@ def series(rows, name, scale=1.0):
         sizes.setdefault(row["multiple"], []).append(scale * row[name])
     return {
         method: dict(sorted(found[method].items()))
-        for method in LABELS
+        for method in NAMES
         if method in found
     }
 
@@ -261,7 +285,7 @@ def label_ends(axes, x, ends, gap=0.062):
     wanted = [(transform(ends[method]) - low) / (high - low) for method in methods]
     for method, height in zip(methods, spread_out(wanted, gap), strict=True):
         axes.annotate(
-            LABELS[method],
+            NAMES[method],
             xy=(x, height),
             xycoords=("data", "axes fraction"),
             xytext=(7, 0),
@@ -326,12 +350,51 @@ def figure1_figure(rows, errors, config, sentences):
     return figure
 
 
-def draw_errors(axes, errors, rows):
-    """Relative kernel error against s, both axes logarithmic."""
-    ends = draw_means(axes, series(errors, "error"))
+def draw_errors(axes, errors, rows, name="error", title="Relative kernel error"):
+    """One error against s, both axes logarithmic."""
+    ends = draw_means(axes, series(errors, name))
     log_heights(axes)
-    axes.set_title("Relative kernel error")
+    axes.set_title(title)
     finish(axes, rows, ends, "one standard deviation")
+
+
+def approximation_figure(rows, config, sentences):
+    """Three kernel errors and the generation time of one data set.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Those with errors.
+    config : surff.experiments.approximation.Approximation
+    sentences : sequence of str
+        Its caption.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    """
+    description = DATASETS[config.dataset]
+    trials = "1 trial" if config.trials == 1 else f"{config.trials} trials"
+    title = (
+        f"{description.title} (d = {description.n_features}), kernel {config.kernel}, "
+        f"{trials}: lower is better"
+    )
+    with _style():
+        figure = _figure(11.0, 10.0, title, sentences)
+        panels = figure.subplots(2, 2).ravel()
+        for axes, name, text in zip(
+            panels,
+            ("spectral", "frobenius", "delta"),
+            (
+                "Relative error, spectral norm",
+                "Relative error, Frobenius norm",
+                f"Delta, alpha = {config.alpha:g} n",
+            ),
+            strict=False,
+        ):
+            draw_errors(axes, rows, rows, name, text)
+        draw_times(panels[-1], rows)
+    return figure
 
 
 def decay_figure(rows, caption):

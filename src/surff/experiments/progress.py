@@ -13,7 +13,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from surff.experiments.protocol import ABLATION, METHODS
+from surff.experiments.render import DRAW_LABELS, LABELS
 
 __all__ = ["RunProgress"]
 
@@ -36,7 +36,7 @@ class _TimeLeft(ProgressColumn):
 
 
 class RunProgress:
-    """Progress of `run_table2`: a bar on a terminal, a line a trial elsewhere.
+    """Progress of a run of trials: a bar on a terminal, a line a trial elsewhere.
 
     A context manager. Writes to the standard error stream, so that a table on the
     standard output can be piped. The time left is the cost left at the mean speed
@@ -106,7 +106,7 @@ class RunProgress:
             self._print(trial, rows)
 
     def _print(self, trial, rows):
-        names = {**METHODS, **ABLATION}
+        names = {**LABELS, **DRAW_LABELS}
         found = ", ".join(f"{names[row['method']]} {_result(row)}" for row in rows)
         left = self.left()
         more = "" if left is None else f", {_clock(left)} left"
@@ -123,6 +123,9 @@ def _name(trial):
 
 
 def _result(row):
-    if "error" in row:
-        return f"error {row['error']:.3g}"
+    if "left_out" in row:
+        return "left out"
+    for name in ("error", "spectral"):
+        if name in row:
+            return f"error {row[name]:.3g}"
     return f"{100 * row['accuracy']:.2f}"

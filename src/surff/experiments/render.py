@@ -25,11 +25,13 @@ from surff.experiments.statistics import (
 )
 
 __all__ = [
+    "DRAW_LABELS",
     "LABELS",
     "Cell",
     "captions",
     "csv_table",
     "format_seconds",
+    "latex_float",
     "latex_table",
     "markdown_table",
     "picture_caption",
@@ -39,6 +41,24 @@ __all__ = [
 
 #: Printed names of the methods and of the ablation, in table order.
 LABELS = {**METHODS, **ABLATION}
+
+#: Printed names of the draws and of the Nystrom landmark rules, in table order.
+DRAW_LABELS = {
+    "monte_carlo": "iid (RFF)",
+    "halton": "Halton",
+    "sobol": "Sobol",
+    "orthogonal": "orthogonal",
+    "structured_orthogonal": "structured (SORF)",
+    "spherical_radial": "spherical-radial",
+    "gauss_hermite": "Gauss-Hermite",
+    "sparse_grid": "sparse grid",
+    "reweighted": "re-weighted",
+    "modified": "modified RFF",
+    "nystroem-uniform": "Nystrom uniform",
+    "nystroem-leverage": "Nystrom leverage",
+    "nystroem-rpcholesky": "Nystrom RPCholesky",
+    "nystroem-kmeans": "Nystrom k-means",
+}
 
 #: Methods that carry the paper's bullet where they are better than RFF.
 WEIGHTED = ("leverage", "surrogate")
@@ -533,14 +553,14 @@ def latex_table(cells, config, sentences):
     return "\n".join(
         [
             "% Needs \\usepackage{booktabs,graphicx}",
-            *_latex_float(
+            *latex_float(
                 f"table2-{config.protocol}",
                 " ".join(sentences),
                 [f" & & {' & '.join(heads)} \\\\", " ".join(rules), tex_row(subheads)],
                 _latex_body(cells, methods, accuracies),
             ),
             "",
-            *_latex_float(
+            *latex_float(
                 f"table2-{config.protocol}-time",
                 "Generation time, in brackets over RFF's, of the runs of Table "
                 f"\\ref{{tab:table2-{config.protocol}}}.",
@@ -554,7 +574,22 @@ def latex_table(cells, config, sentences):
     )
 
 
-def _latex_float(label, caption, head, body):
+def latex_float(label, caption, head, body):
+    """Lines of a ``table*`` as wide as the page.
+
+    Parameters
+    ----------
+    label : str
+        Without ``tab:``.
+    caption : str
+        Plain text, or LaTeX where it ends in a command.
+    head, body : list of str
+        Rows of the ``tabular``; the second of the body has every column.
+
+    Returns
+    -------
+    lines : list of str
+    """
     n_columns = body[1].count("&") + 1
     if not caption.endswith("}."):
         caption = tex(caption)
