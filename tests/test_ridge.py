@@ -36,7 +36,7 @@ from surff import (
     SurrogateLeverage,
     blocks,
 )
-from surff.ridge import AUTO_DECADES, AUTO_LIMITS
+from surff._base_ridge import AUTO_DECADES, AUTO_LIMITS
 from surff.solvers import SOLVERS, SingularError
 
 ALPHAS = [1e-3, 0.03, 0.7, 20.0]

@@ -18,8 +18,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas
 
-from surff._threads import map_slices
-from surff.blocks import feature_blocks
+from surff.blocks import each_block
 from surff.normal_equations import NormalEquations, accumulate
 from surff.solvers import SOLVERS, intercept
 
@@ -165,13 +164,10 @@ def held_out_decisions(feature_map, X, rows, coefs, intercepts):
     flat = np.ascontiguousarray(coefs.reshape(m, -1), dtype=feature_map.dtype)
     decisions = np.empty((len(rows), n_alphas * k))
 
-    def decide(part):
-        start = part.start
-        for index, Z in feature_blocks(feature_map, X, rows, part):
-            np.matmul(Z, flat, out=decisions[start : start + len(index)])
-            start += len(index)
+    def decide(block, Z):
+        np.matmul(Z, flat, out=decisions[block])
 
-    map_slices(decide, len(rows))
+    each_block(decide, feature_map, X, rows)
     return decisions.reshape(len(rows), n_alphas, k) + intercepts
 
 
@@ -280,19 +276,18 @@ def leave_one_out_decisions(
     coefs = (inverse[:, :, None] * projected[:, None]).reshape(m, -1)
     decisions = np.empty((X.shape[0], len(alphas), k))
 
-    def decide(part):
-        for rows, Z in feature_blocks(feature_map, X, part=part):
-            rotated = (Z - z_mean) @ vectors
-            fitted = (rotated @ coefs).reshape(len(Z), -1, k) + y_mean
-            leverage = np.square(rotated) @ inverse + bool(fit_intercept) / n
-            left = 1.0 - leverage
-            if seen is not None:
-                left[~seen[rows]] = 1.0
-            left[left <= len(e) * np.finfo(np.float64).eps] = np.nan  # rounding alone
-            left_out = (Y[rows, None] - fitted) / left[:, :, None]
-            decisions[rows] = Y[rows, None] - left_out
+    def decide(block, Z):
+        rotated = (Z - z_mean) @ vectors
+        fitted = (rotated @ coefs).reshape(len(Z), -1, k) + y_mean
+        leverage = np.square(rotated) @ inverse + bool(fit_intercept) / n
+        left = 1.0 - leverage
+        if seen is not None:
+            left[~seen[block]] = 1.0
+        left[left <= len(e) * np.finfo(np.float64).eps] = np.nan  # rounding alone
+        left_out = (Y[block, None] - fitted) / left[:, :, None]
+        decisions[block] = Y[block, None] - left_out
 
-    map_slices(decide, X.shape[0])
+    each_block(decide, feature_map, X)
     return decisions
 
 

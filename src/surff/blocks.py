@@ -10,7 +10,14 @@ from scipy import sparse
 
 from surff._threads import map_slices
 
-__all__ = ["block_rows", "feature_blocks", "map_rows", "row_blocks", "rows_of"]
+__all__ = [
+    "block_rows",
+    "each_block",
+    "feature_blocks",
+    "map_rows",
+    "row_blocks",
+    "rows_of",
+]
 
 #: Bytes of one block of features, one a thread: about twice the second-level cache of a
 #: core. Half of it costs 6 % of a pass in float64, twice as much gains nothing.
@@ -85,6 +92,27 @@ def feature_blocks(feature_map, X, rows=None, part=None):
             index,
             feature_map(rows_of(X, index), out=buffer[: block.stop - block.start]),
         )
+
+
+def each_block(function, feature_map, X, rows=None):
+    """Call ``function(position, Z)`` for every block of features, on all threads.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the positions of a block within ``rows`` (within all rows by default), a
+        slice, and its features; several threads call it, each for blocks of its own.
+    feature_map, X, rows
+        See `feature_blocks`.
+    """
+
+    def pass_over(part):
+        start = part.start
+        for _, Z in feature_blocks(feature_map, X, rows, part):
+            function(slice(start, start + len(Z)), Z)
+            start += len(Z)
+
+    map_slices(pass_over, X.shape[0] if rows is None else len(rows))
 
 
 def map_rows(feature_map, X, out=None):
