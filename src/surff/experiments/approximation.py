@@ -450,8 +450,8 @@ def captions(config, rows):
         f"Every method has 2 s columns: s frequencies, or 2 s landmarks of {n_fit:,} "
         f"rows with the {n:,} among them. Columns standardised"
         f"{clipped if config.dataset == 'eeg' else ''}, gamma = {gamma}{rule}.",
-        f"Means over {trials}, seed {config.seed} (standard deviations are in the "
-        f"files); time to draw or choose and to map the {n:,} rows once, median.",
+        f"Means over {trials} (± one standard deviation where shown), seed "
+        f"{config.seed}; time to draw or choose and to map the {n:,} rows, median.",
         *_left_out_texts(rows),
     ]
 
@@ -601,9 +601,8 @@ def _markdown(config, rows, sentences):
     header, sections = _grid(config, rows, spread=True)
     lines = [f"# {config.dataset}, kernel {config.kernel}: error by s", ""]
     lines += [f"- {sentence}" for sentence in sentences]
-    names = [*ERRORS.values(), "Time"]
-    for name, section in zip(names, sections, strict=True):
-        title = name if name == "Time" else f"{name} error"
+    titles = ("Spectral error", "Frobenius error", "Delta", "Time")
+    for title, section in zip(titles, sections, strict=True):
         body = [line[1:] for line in section]
         lines += ["", f"## {title}", "", *markdown_grid(header[1:], body)]
     return "\n".join(lines) + "\n"

@@ -157,8 +157,8 @@ def series(rows, name, scale=1.0):
     }
 
 
-def draw_means(axes, values):
-    """One line a method with a band of one standard deviation, labelled at its end."""
+def draw_means(axes, values, bands=True):
+    """One line a method, with a band of one standard deviation if asked for."""
     ends = {}
     for method, by_size in values.items():
         sizes = list(by_size)
@@ -167,14 +167,15 @@ def draw_means(axes, values):
         spread = np.nan_to_num([summary.std for summary in summaries])
         style = STYLES[method]
         axes.plot(sizes, means, **style, zorder=3)
-        axes.fill_between(
-            sizes,
-            np.maximum(means - spread, 0.1 * means),  # may be drawn on a log axis
-            means + spread,
-            color=style["color"],
-            alpha=0.15,
-            linewidth=0,
-        )
+        if bands:
+            axes.fill_between(
+                sizes,
+                np.maximum(means - spread, 0.1 * means),  # may be drawn on a log axis
+                means + spread,
+                color=style["color"],
+                alpha=0.15,
+                linewidth=0,
+            )
         ends[method] = means[-1]
     return ends
 
@@ -201,7 +202,7 @@ def draw_accuracy(axes, rows, printed):
             zorder=4,
         )
     axes.set_title("Test accuracy, %" + (" (hollow: the paper's)" if cells else ""))
-    finish(axes, rows, ends, "one standard deviation")
+    finish(axes, rows, ends, "bands: one standard deviation")
 
 
 def draw_times(axes, rows):
@@ -219,7 +220,7 @@ def draw_times(axes, rows):
         ends[method] = median[-1]
     log_heights(axes)
     axes.set_title("Generation time, s")
-    finish(axes, rows, ends, "quartiles")
+    finish(axes, rows, ends, "bands: quartiles")
 
 
 def _padded(lists):
@@ -239,7 +240,7 @@ def log_heights(axes):
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def finish(axes, rows, ends, band):
+def finish(axes, rows, ends, shown):
     """Ticks d, 2d, ... on a logarithmic axis, and the methods' names at their lines.
 
     Parameters
@@ -249,8 +250,8 @@ def finish(axes, rows, ends, band):
         Their multiples are the ticks.
     ends : dict
         As in `label_ends`.
-    band : str
-        What the bands are.
+    shown : str
+        What is drawn, and its bands.
     """
     from matplotlib.ticker import FixedLocator, NullLocator
 
@@ -259,7 +260,7 @@ def finish(axes, rows, ends, band):
     axes.xaxis.set_major_locator(FixedLocator(multiples))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticklabels("d" if m == 1 else f"{m}d" for m in multiples)
-    axes.set_xlabel(f"frequencies s (bands: {band})")
+    axes.set_xlabel(f"frequencies s ({shown})")
     label_ends(axes, multiples[-1], ends)
 
 
@@ -350,12 +351,12 @@ def figure1_figure(rows, errors, config, sentences):
     return figure
 
 
-def draw_errors(axes, errors, rows, name="error", title="Relative kernel error"):
-    """One error against s, both axes logarithmic."""
-    ends = draw_means(axes, series(errors, name))
+def draw_errors(axes, errors, rows):
+    """Relative kernel error against s, both axes logarithmic."""
+    ends = draw_means(axes, series(errors, "error"))
     log_heights(axes)
-    axes.set_title(title)
-    finish(axes, rows, ends, "one standard deviation")
+    axes.set_title("Relative kernel error")
+    finish(axes, rows, ends, "bands: one standard deviation")
 
 
 def approximation_figure(rows, config, sentences):
@@ -392,7 +393,11 @@ def approximation_figure(rows, config, sentences):
             ),
             strict=False,
         ):
-            draw_errors(axes, rows, rows, name, text)
+            # Bands of so many methods would hide one another.
+            ends = draw_means(axes, series(rows, name), bands=False)
+            log_heights(axes)
+            axes.set_title(text)
+            finish(axes, rows, ends, "means")
         draw_times(panels[-1], rows)
     return figure
 
