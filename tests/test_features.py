@@ -32,6 +32,7 @@ X.flags.writeable = Y.flags.writeable = False
         FourierFeatures(8, draw="halton"),
         FourierFeatures(8, select="surrogate"),
         FourierFeatures(8, select="leverage"),
+        FourierFeatures(8, select="residual"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -69,7 +70,7 @@ def test_transform_is_the_documented_map(draw, select):
     assert fitted.importance_weights_.shape == (8,)
     assert fitted.n_features_in_ == 3
     assert_allclose(Z, explicit(X, fitted), atol=1e-14)
-    weighted = select is not None or draw in WEIGHTED_DRAWS
+    weighted = select not in (None, "alignment", "eerf", "residual") or draw in WEIGHTED_DRAWS
     assert weighted != bool(np.all(fitted.importance_weights_ == 1.0))
 
 

@@ -9,7 +9,7 @@ from surff.features import FourierFeatures
 from surff.nystroem import NystroemFeatures
 from surff.persistence import load, save
 from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
-from surff.selection import RidgeLeverage, SurrogateLeverage
+from surff.selection import ResidualLeverage, RidgeLeverage, SurrogateLeverage
 
 __all__ = [
     "AlphaPathDisplay",
@@ -19,6 +19,7 @@ __all__ = [
     "KernelRidgeClassifier",
     "KernelRidgeRegressor",
     "NystroemFeatures",
+    "ResidualLeverage",
     "RidgeLeverage",
     "SurrogateLeverage",
     "load",

@@ -18,10 +18,12 @@ from surff._validation import positive
 from surff.fourier import FourierMap, fourier_moments
 from surff.leverage import ridge_leverage_scores, surrogate_leverage_scores
 from surff.normal_equations import accumulate
+from surff.residual import residual_frequencies
 
 __all__ = [
     "RESAMPLERS",
     "SELECTORS",
+    "ResidualLeverage",
     "RidgeLeverage",
     "Selection",
     "SurrogateLeverage",
@@ -278,5 +280,148 @@ class SurrogateLeverage(_Selector):
         return surrogate_leverage_scores(moments, weight_sum, self.ridge_term)
 
 
+class ResidualLeverage(BaseEstimator):
+    r"""Select frequencies in stages, each for what those before leave unfitted.
+
+    Stage t scores fresh candidates by :math:`|\sum_j r_j \exp(-\mathrm i\,
+    w_i^\top x_j)|^2`, the surrogate leverage with the residual r of the ridge fit to
+    the frequencies kept so far in the place of y, and keeps its share of them. Uses X
+    and y; several targets add up.
+
+    Parameters
+    ----------
+    n_stages : int, default=8
+        Stages T, >= 1; at most one a frequency. With one there is no residual but that
+        of the mean.
+    n_candidates : int or float, default=64.0
+        Candidates l of all stages together: a number, or a multiple of the frequencies
+        kept. The time of the scores grows with it, and so does the accuracy.
+    resample : {"top", "without_replacement"}, default="top"
+        Keep the candidates with the largest scores, or draw them by their scores.
+    alpha : float or "gcv", default=1e-2
+        Regularisation of the fits between stages, > 0, as a multiple of the mean
+        eigenvalue of their Gram matrix; "gcv" chooses by generalised cross-validation.
+    fit_intercept : bool, default=True
+        Whether these fits have an intercept; the first stage then scores y less its
+        mean.
+
+    Notes
+    -----
+    ``O(n l d + n s (T d + s) + T s^3)`` time and ``O(s^2 + l d)`` memory besides a
+    block of features: Gram matrices are extended by the new columns alone, and neither
+    features nor residuals are stored.
+
+    The importance weights are ones: the map's kernel is not an estimate of the pool's,
+    it is one that suits the target. Where the residual vanishes, candidates are kept as
+    they were drawn.
+
+    The choice adapts to the targets it is fitted to: judge gamma and alpha by folds,
+    which `KernelRidgeClassifier` selects anew for, not by ``cv="gcv"`` or ``"loo"``,
+    which tend to a gamma that is too large.
+
+    See Also
+    --------
+    surff.residual.residual_frequencies : The stages as a function.
+    SurrogateLeverage : One stage, y not centred, sampled by the scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surff import FourierFeatures, ResidualLeverage
+    >>> X = np.random.default_rng(0).uniform(-4, 4, size=(500, 2))
+    >>> y = 2 * np.cos(3 * X[:, 0]) + np.cos(2 * X[:, 1])
+    >>> select = ResidualLeverage(n_stages=2, n_candidates=4000)
+    >>> features = FourierFeatures(4, gamma=2.0, select=select, random_state=0)
+    >>> abs(features.fit(X, y).frequencies_).round()
+    array([[3., 0.],
+           [0., 2.]])
+    """
+
+    needs_target = True
+
+    def __init__(
+        self,
+        n_stages=8,
+        n_candidates=64.0,
+        *,
+        resample="top",
+        alpha=1e-2,
+        fit_intercept=True,
+    ):
+        self.n_stages = n_stages
+        self.n_candidates = n_candidates
+        self.resample = resample
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+
+    def select(self, draw, X, Y, n_frequencies, rng, sample_weight=None):
+        """Choose frequencies for the data.
+
+        Parameters
+        ----------
+        draw : callable
+            ``draw(n)`` returns ``n`` candidate frequencies, shape (n, n_features). It
+            is called once: the stages share its candidates out among them.
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+            Data.
+        Y : ndarray of shape (n_samples, n_targets)
+            Targets; labels are coded -1, 1 by the caller.
+        n_frequencies : int
+            Frequencies to keep.
+        rng : numpy.random.Generator
+            Draws by the scores, if asked to.
+        sample_weight : ndarray of shape (n_samples,), optional
+            Row weights.
+
+        Returns
+        -------
+        Selection
+            Frequencies in the order of the stages.
+        """
+        self._check()
+        n_stages = min(self.n_stages, n_frequencies)
+        # One draw: the points of a quasi-Monte Carlo draw would come again.
+        pool = draw(n_candidates(self.n_candidates, n_frequencies))
+        pools = np.array_split(pool, n_stages)
+        shares = [len(part) for part in np.array_split(range(n_frequencies), n_stages)]
+
+        def keep(scores, share):
+            if self.resample == "top" or not scores.any():
+                return np.argsort(-scores, kind="stable")[:share]
+            return without_replacement(scores / scores.sum(), share, rng)[0]
+
+        frequencies = residual_frequencies(
+            pools,
+            shares,
+            keep,
+            X,
+            Y,
+            sample_weight,
+            alpha=self.alpha,
+            fit_intercept=self.fit_intercept,
+        )
+        return Selection(frequencies, np.ones(n_frequencies))
+
+    def _check(self):
+        is_int = isinstance(self.n_stages, numbers.Integral)
+        if not is_int or isinstance(self.n_stages, bool) or self.n_stages < 1:
+            raise ValueError(f"n_stages must be an int >= 1, got {self.n_stages!r}.")
+        if self.resample not in ("top", "without_replacement"):
+            raise ValueError(
+                "resample must be 'top' or 'without_replacement', got "
+                f"{self.resample!r}."
+            )
+        if isinstance(self.alpha, str) and self.alpha != "gcv":
+            raise ValueError(
+                f"alpha must be a positive number or 'gcv', got {self.alpha!r}."
+            )
+        if not isinstance(self.alpha, str):
+            positive("alpha", self.alpha)
+
+
 #: Selectors by name.
-SELECTORS = {"leverage": RidgeLeverage, "surrogate": SurrogateLeverage}
+SELECTORS = {
+    "leverage": RidgeLeverage,
+    "surrogate": SurrogateLeverage,
+    "residual": ResidualLeverage,
+}
