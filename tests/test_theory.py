@@ -13,6 +13,8 @@ from surff.fourier import fourier_features, fourier_moments
 from surff.leverage import effective_dof
 from surff.spectral import Gaussian
 from surff.theory import (
+    lemma_1_epsilon,
+    lemma_1_features,
     leverage_function,
     pool_surrogate_dof,
     surrogate_dof,
@@ -180,3 +182,74 @@ def test_the_surrogate_weighted_kernel_is_unbiased():
     # The weights in place of their roots.
     wrong = fourier_features(X, W, weights)
     assert abs(wrong @ wrong.T - K).max() > radius
+
+
+@given(
+    epsilon=st.floats(1e-2, 10.0),
+    D=st.floats(1.0, 1e4),
+    d=st.floats(0.5, 1e3),
+    delta=st.floats(1e-6, 0.999),
+)
+def test_lemma_1_in_both_directions(epsilon, D, d, delta):
+    s = lemma_1_features(epsilon, D, d, delta)
+    assert lemma_1_epsilon(s, D, d, delta) <= epsilon * (1 + 1e-12)
+    if s > 1:
+        assert lemma_1_epsilon(s - 1, D, d, delta) > epsilon * (1 - 1e-12)
+    # The probability as the inequality has it, and its condition.
+    found = lemma_1_epsilon(s, D, d, delta)
+    exponent = s * found**2 / (2 * D * (1 + 2 * found / 3))
+    assert 16 * d * math.exp(-exponent) == pytest.approx(delta, rel=1e-6)
+    assert found >= math.sqrt(D / s) + 2 * D / (3 * s)
+
+
+def test_lemma_1_against_theorem_1():
+    # At an accuracy of one half; the theorem asks for more below delta = 0.29.
+    for d in (0.5, 3.0, 1e3):
+        lemma = lemma_1_features(0.5, 100.0, d, 0.28)
+        assert lemma < theorem_1_features(100.0, d, 0.28) < 3 * lemma
+    assert lemma_1_features(0.5, 100.0, 0.5, 0.32) > theorem_1_features(
+        100.0, 0.5, 0.32
+    )
+    # As s grows epsilon falls as its root.
+    many = lemma_1_epsilon(10**12, 100.0, 3.0, 0.1)
+    assert many == pytest.approx(math.sqrt(200.0 * math.log(480.0) / 1e12), rel=1e-4)
+
+
+@pytest.mark.parametrize("density", ["surrogate", "spectral"])
+@pytest.mark.parametrize("s", [30, 300])
+def test_lemma_1_keeps_its_promise(density, s):
+    # The largest eigenvalue of K is above alpha, as the lemma asks. An error beyond
+    # epsilon has a probability of at most delta: binomial tail below 1e-9.
+    X, _, K = problem(n=10)
+    Y, alpha, delta, n_trials = np.sign(X[:, :1]), 1.0, 0.2, 60
+    assert np.linalg.eigvalsh(K)[-1] > alpha
+    d = effective_dof(K, alpha)
+    rng = np.random.default_rng(0)
+
+    def draw():
+        if density == "surrogate":
+            return sample_from_surrogate(X, Y, alpha, s, rng)
+        W = Gaussian().scale(GAMMA) * Gaussian().sample(rng, s, 2)
+        return W, np.ones(s)
+
+    largest = surrogate_dof(K, Y, alpha) if density == "surrogate" else 10 / alpha
+    errors = []
+    for _ in range(n_trials):
+        W, weights = draw()
+        Z = fourier_features(X, W, np.sqrt(weights))
+        errors.append(spectral_approximation(K, Z, alpha))
+    allowed = stats.binom.isf(1e-9, n_trials, delta)
+    epsilon = lemma_1_epsilon(s, largest, d, delta)
+    assert np.sum(np.array(errors) > epsilon) <= allowed
+    # The bound is loose by a factor of ten here: a twentieth of it is too small.
+    wrong = lemma_1_epsilon(400 * s, largest, d, delta)
+    assert np.sum(np.array(errors) > wrong) > allowed
+
+
+def test_wrong_input_of_lemma_1_is_named():
+    with pytest.raises(ValueError, match=r"epsilon must be positive, got 0\.0"):
+        lemma_1_features(0.0, 10.0, 2.0, 0.1)
+    with pytest.raises(ValueError, match=r"delta must lie in \(0, 1\), got 1.0"):
+        lemma_1_features(0.5, 10.0, 2.0, 1.0)
+    with pytest.raises(ValueError, match=r"delta must lie in \(0, 1\), got 0.0"):
+        lemma_1_epsilon(100, 10.0, 2.0, 0.0)

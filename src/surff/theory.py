@@ -20,6 +20,8 @@ __all__ = [
     "DECAYS",
     "DecayCase",
     "decaying_spectrum",
+    "lemma_1_epsilon",
+    "lemma_1_features",
     "leverage_function",
     "pool_surrogate_dof",
     "spectral_dof",
@@ -63,6 +65,13 @@ def leverage_function(X, frequencies, K, alpha):
     ----------
     .. [1] H. Avron et al., "Random Fourier Features for Kernel Ridge Regression",
        ICML 2017, Definition 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, K = np.zeros((1, 1)), np.ones((1, 1))
+    >>> leverage_function(X, np.array([[0.0], [3.0]]), K, alpha=1.0)
+    array([0.5, 0.5])
     """
     Z = complex_features(X, frequencies)
     factor = linalg.cho_factor(K + alpha * np.eye(len(K)))
@@ -95,6 +104,13 @@ def surrogate_leverage_function(X, frequencies, Y, alpha):
     ----------
     .. [1] F. Liu, X. Huang, Y. Chen, J. Yang, J. A. K. Suykens, "Random Fourier
        Features via Fast Surrogate Leverage Weighted Sampling", AAAI 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, Y = np.array([[0.0], [1.0]]), np.array([[1.0], [-1.0]])
+    >>> surrogate_leverage_function(X, np.array([[0.0], [np.pi]]), Y, alpha=2.0)
+    array([1., 2.])
     """
     n = len(X)
     projections = complex_features(X, frequencies).conj().T @ Y
@@ -117,6 +133,12 @@ def surrogate_dof(K, Y, alpha):
     -------
     float
         At least ``n / alpha`` for a kernel with k(x, x) = 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> surrogate_dof(np.eye(2), np.array([[1.0], [-1.0]]), alpha=2.0)
+    1.5
     """
     n = len(K)
     return float((np.einsum("ik,ij,jk->", Y, K, Y) + n * np.trace(K)) / (n * alpha))
@@ -139,8 +161,118 @@ def pool_surrogate_dof(moments, weight_sum, alpha):
     float
         :math:`(\|Z^\top Y\|_F^2 + n \|Z\|_F^2) / (n \alpha)` with
         :math:`\|Z\|_F^2 = n`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z, Y = np.eye(2), np.array([[1.0], [-1.0]])  # Z Z^T = I
+    >>> pool_surrogate_dof(Z.T @ Y, weight_sum=2, alpha=2.0)
+    1.5
     """
     return float((np.sum(moments**2) + weight_sum**2) / (weight_sum * alpha))
+
+
+def lemma_1_epsilon(n_frequencies, surrogate_dof, effective_dof, delta):
+    r"""Accuracy that Lemma 1 promises for s frequencies drawn from the surrogate.
+
+    The smallest :math:`\epsilon` such that, with probability :math:`1 - \delta`,
+
+    .. math:: -\epsilon I \preceq (K + \alpha I)^{-1/2} (\tilde K_q - K)
+              (K + \alpha I)^{-1/2} \preceq \epsilon I ,
+
+    follows from the matrix Bernstein inequality,
+
+    .. math:: \delta = 16 d \exp \left( -\frac{s \epsilon^2}
+              {2 D (1 + 2 \epsilon / 3)} \right).
+
+    Parameters
+    ----------
+    n_frequencies : int
+        s, independent draws from :math:`q = L / D`, >= 1.
+    surrogate_dof : float
+        D, see `surrogate_dof`. For another density q, the largest value of
+        :math:`l(w) / q(w)`: :math:`1 / \lambda` for q = p, d for exact leverage.
+    effective_dof : float
+        d, of a regularisation alpha of at most the largest eigenvalue of K; then d is
+        at least one half.
+    delta : float
+        Failure probability, in (0, 1).
+
+    Returns
+    -------
+    epsilon : float
+        > 0. At one and above the lower half of the promise is void.
+
+    See Also
+    --------
+    lemma_1_features : The same read the other way.
+    surff.approximation.spectral_approximation : What is bounded, measured.
+
+    Notes
+    -----
+    Each term of :math:`\tilde K_q` is positive semi-definite and, divided by the roots,
+    at most :math:`l / q \le D` large, so that its second moment is at most D times its
+    mean :math:`K (K + \alpha I)^{-1}`. The intrinsic dimension of the latter is d over
+    its largest eigenvalue, at most 2 d; Tropp's constant makes 16 d of it ([1]_,
+    Corollary 7.3.3). The inequality asks for :math:`\epsilon \ge \sqrt{D / s} + 2 D /
+    (3 s)` besides, which follows from the above as long as :math:`16 d \ge e \delta`.
+
+    References
+    ----------
+    .. [1] J. A. Tropp, "An Introduction to Matrix Concentration Inequalities",
+       Foundations and Trends in Machine Learning 8, 2015.
+    .. [2] F. Liu, X. Huang, Y. Chen, J. Yang, J. A. K. Suykens, "Random Fourier
+       Features via Fast Surrogate Leverage Weighted Sampling", AAAI 2020, Lemma 1.
+
+    Examples
+    --------
+    >>> epsilon = lemma_1_epsilon(7870, 100.0, effective_dof=10.0, delta=0.1)
+    >>> round(epsilon, 3)
+    0.5
+    """
+    # s eps^2 - 4/3 b eps - 2 b = 0 with b = D log(16 d / delta).
+    b = surrogate_dof * _log_failures(effective_dof, delta)
+    root = math.sqrt(4.0 / 9.0 * b**2 + 2.0 * n_frequencies * b)
+    return (2.0 / 3.0 * b + root) / n_frequencies
+
+
+def lemma_1_features(epsilon, surrogate_dof, effective_dof, delta):
+    r"""Frequencies that Lemma 1 asks for to promise an accuracy.
+
+    .. math:: s \ge D \left( \frac{2}{\epsilon^2} + \frac{4}{3 \epsilon} \right)
+              \log \frac{16 d}{\delta}
+
+    Parameters
+    ----------
+    epsilon : float
+        Accuracy, > 0.
+    surrogate_dof, effective_dof, delta : float
+        As in `lemma_1_epsilon`.
+
+    Returns
+    -------
+    int
+
+    Notes
+    -----
+    The theorems are about an accuracy of one half, where the bracket is 10.7. They
+    print 5, with :math:`1 / \delta` in front of the logarithm instead of inside, which
+    asks for more as soon as :math:`\delta` is below 0.29, whatever d >= 1/2.
+
+    Examples
+    --------
+    >>> lemma_1_features(0.5, surrogate_dof=100.0, effective_dof=10.0, delta=0.1)
+    7870
+    """
+    if not epsilon > 0:
+        raise ValueError(f"epsilon must be positive, got {epsilon!r}.")
+    factor = 2.0 / epsilon**2 + 4.0 / (3.0 * epsilon)
+    return math.ceil(surrogate_dof * factor * _log_failures(effective_dof, delta))
+
+
+def _log_failures(effective_dof, delta):
+    _check_delta(delta)
+    return math.log(16.0 * effective_dof / delta)
 
 
 def theorem_1_features(surrogate_dof, effective_dof, delta):
@@ -191,6 +323,11 @@ def theorem_2_features(
     Returns
     -------
     int
+
+    Examples
+    --------
+    >>> theorem_2_features(100.0, 10.0, 10.0, lam=0.01, delta=0.1)
+    35527
     """
     pool = 7.0 * z0**2 * math.log(16.0 * effective_dof) / lam
     kept = 5.0 * pool_surrogate_dof * math.log(16.0 * pool_effective_dof)
@@ -198,9 +335,13 @@ def theorem_2_features(
 
 
 def _ceil(features, delta):
+    _check_delta(delta)
+    return math.ceil(features / delta)
+
+
+def _check_delta(delta):
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie in (0, 1), got {delta!r}.")
-    return math.ceil(features / delta)
 
 
 # -- eigenvalue decay ------------------------------------------------------------------
