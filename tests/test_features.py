@@ -70,7 +70,9 @@ def test_transform_is_the_documented_map(draw, select):
     assert fitted.importance_weights_.shape == (8,)
     assert fitted.n_features_in_ == 3
     assert_allclose(Z, explicit(X, fitted), atol=1e-14)
-    weighted = select not in (None, "alignment", "eerf", "residual") or draw in WEIGHTED_DRAWS
+    weighted = (
+        select not in (None, "alignment", "eerf", "residual") or draw in WEIGHTED_DRAWS
+    )
     assert weighted != bool(np.all(fitted.importance_weights_ == 1.0))
 
 

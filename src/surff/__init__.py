@@ -9,12 +9,22 @@ from surff.features import FourierFeatures
 from surff.nystroem import NystroemFeatures
 from surff.persistence import load, save
 from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
-from surff.selection import ResidualLeverage, RidgeLeverage, SurrogateLeverage
+from surff.selection import (
+    EERF,
+    Compression,
+    KernelAlignment,
+    ResidualLeverage,
+    RidgeLeverage,
+    SurrogateLeverage,
+)
 
 __all__ = [
+    "EERF",
     "AlphaPathDisplay",
+    "Compression",
     "FourierFeatures",
     "FrequencyDisplay",
+    "KernelAlignment",
     "KernelApproximationDisplay",
     "KernelRidgeClassifier",
     "KernelRidgeRegressor",

@@ -69,11 +69,12 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             "modified"} or draw object, default="monte_carlo"
         How candidates are drawn; a key of `surff.draws.DRAWS` or an object. The guide
         to draws says which measures and numbers of features each is for.
-    select : None, {"leverage", "surrogate"} or selector, default=None
+    select : None, {"leverage", "surrogate", "eerf", "alignment", "compression"} \
+            or selector, default=None
         How frequencies are chosen among the candidates; a key of
         `surff.selection.SELECTORS`, an object such as
         ``SurrogateLeverage(n_candidates=8.0)``, or None to keep the draw as it is. A
-        draw with weights of its own takes none.
+        draw with weights of its own takes none. The guide to selection compares them.
     random_state : int, RandomState, Generator or None, default=None
         Randomness of the draw and of the selection. The same int gives the same
         frequencies whatever the dtype of ``X``.
@@ -105,8 +106,9 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     Notes
     -----
     What a map looks at: the draws only the number of columns (and ``X.var()`` for
-    gamma="scale"), ``select="leverage"`` the rows of ``X``, ``select="surrogate"`` both
-    ``X`` and ``y``. `transform` takes ``O(n_features)`` time a value.
+    gamma="scale"), ``select="leverage"`` the rows of ``X``, as does "compression",
+    and ``select="surrogate"`` both ``X`` and ``y``, as do the others. `transform` takes
+    ``O(n_features)`` time a value.
 
     When `fit` scores candidates with ``y``, targets that
     `sklearn.utils.multiclass.type_of_target` calls binary or multiclass are coded
@@ -167,7 +169,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Data, finite. float32 is kept, anything else becomes float64.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
-            Labels or numbers; needed by ``select="surrogate"`` alone.
+            Labels or numbers; needed by selections that look at it.
         sample_weight : array-like of shape (n_samples,), optional
             Row weights, >= 0, used by the selectors.
 

@@ -6,6 +6,10 @@ kernel of the kept ones is an unbiased estimate of the pool's,
 
 .. math:: \mathrm E\, \frac1s \sum_i \frac{p(w_i)}{q(w_i)} \cos w_i^\top (x - x')
           = \frac1l \sum_{j=1}^l \cos w_j^\top (x - x').
+
+Rules that choose another kernel than the pool's say so: `EERF` keeps the best without
+weights, `KernelAlignment` learns the probabilities of the candidates, `Compression`
+approximates the pool's kernel by a few of them.
 """
 
 import numbers
@@ -15,14 +19,19 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from surff._validation import positive
+from surff.alignment import aligned_probabilities
+from surff.compression import COMPRESSORS, all_pairs_gram, sampled_pairs_gram
 from surff.fourier import FourierMap, fourier_moments
 from surff.leverage import ridge_leverage_scores, surrogate_leverage_scores
 from surff.normal_equations import accumulate
 from surff.residual import residual_frequencies
 
 __all__ = [
+    "EERF",
     "RESAMPLERS",
     "SELECTORS",
+    "Compression",
+    "KernelAlignment",
     "ResidualLeverage",
     "RidgeLeverage",
     "Selection",
@@ -137,7 +146,7 @@ RESAMPLERS = {
 
 
 class _Selector(BaseEstimator):
-    """Pool, score, re-sample; subclasses give `scores`."""
+    """Draw a pool, choose among it; subclasses give `_check` and `_choose`."""
 
     def select(self, draw, X, Y, n_frequencies, rng, sample_weight=None):
         """Choose frequencies for the data.
@@ -153,7 +162,7 @@ class _Selector(BaseEstimator):
         n_frequencies : int
             Frequencies to keep.
         rng : numpy.random.Generator
-            Re-samples the pool.
+            Samples rows, for the rules that do, and re-samples the pool.
         sample_weight : ndarray of shape (n_samples,), optional
             Row weights.
 
@@ -161,12 +170,17 @@ class _Selector(BaseEstimator):
         -------
         Selection
         """
-        if self.resample not in RESAMPLERS:
-            raise ValueError(
-                f"resample must be one of {sorted(RESAMPLERS)}, got {self.resample!r}."
-            )
+        self._check()
         pool = draw(n_candidates(self.n_candidates, n_frequencies))
-        scores = self.scores(pool, X, Y, sample_weight)
+        indices, weights = self._choose(pool, X, Y, n_frequencies, rng, sample_weight)
+        return Selection(pool[indices], weights)
+
+
+class _Scoring(_Selector):
+    """Score the pool, keep by the scores; subclasses give `scores` and `_keep`."""
+
+    def _choose(self, pool, X, Y, n_frequencies, rng, sample_weight):
+        scores = self.scores(pool, X, Y, sample_weight, rng)
         total = scores.sum()
         if not 0 < total < np.inf:
             raise ValueError(
@@ -174,8 +188,30 @@ class _Selector(BaseEstimator):
                 f"to {total}; y is zero in every row, alpha is far too large or "
                 "the data overflow."
             )
-        indices, weights = RESAMPLERS[self.resample](scores / total, n_frequencies, rng)
-        return Selection(pool[indices], weights)
+        return self._keep(scores / total, n_frequencies, rng)
+
+
+class _Resampling(_Scoring):
+    """Keep by one of `RESAMPLERS`, the scores as probabilities."""
+
+    def _check(self):
+        _check_name("resample", self.resample, RESAMPLERS)
+
+    def _keep(self, probabilities, n_frequencies, rng):
+        return RESAMPLERS[self.resample](probabilities, n_frequencies, rng)
+
+
+def _check_name(argument, value, names):
+    """Raise for a name that is not among ``names``."""
+    if value not in names:
+        raise ValueError(f"{argument} must be one of {sorted(names)}, got {value!r}.")
+
+
+def _rows_or_none(argument, value):
+    """Raise for a number of rows or pairs that is neither None nor an int >= 1."""
+    is_int = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if value is not None and not (is_int and value >= 1):
+        raise ValueError(f"{argument} must be None or an int >= 1, got {value!r}.")
 
 
 def n_candidates(value, n_frequencies):
@@ -192,7 +228,40 @@ def n_candidates(value, n_frequencies):
     return size
 
 
-class RidgeLeverage(_Selector):
+def mixture(coefficients, n_frequencies):
+    r"""Keep the candidates of a kernel :math:`\sum_j c_j \cos w_j^\top (x - x')`.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (n_candidates,)
+        :math:`c_j \ge 0`, at most ``n_frequencies`` of them above zero.
+    n_frequencies : int
+        Frequencies s of the map.
+
+    Returns
+    -------
+    indices : ndarray of int, shape (n_frequencies,)
+        Candidates, ascending: those above zero, then the first of the others so that
+        the map has its number of columns.
+    importance_weights : ndarray of shape (n_frequencies,)
+        :math:`s\, c_j`: the map's kernel is the mixture. Zero for those filled in,
+        whose columns are zero.
+    """
+    order = np.argsort(coefficients == 0, kind="stable")
+    indices = np.sort(order[:n_frequencies])
+    return indices, n_frequencies * coefficients[indices]
+
+
+def surrogate_scores(pool, X, Y, sample_weight=None, ridge_term=False):
+    """Surrogate leverage of each candidate with weighted rows; see `leverage`."""
+    weight_sum = X.shape[0]
+    if sample_weight is not None:
+        weight_sum, Y = sample_weight.sum(), Y * sample_weight[:, None]
+    moments = fourier_moments(X, pool, Y)
+    return surrogate_leverage_scores(moments, weight_sum, ridge_term)
+
+
+class RidgeLeverage(_Resampling):
     r"""Select frequencies by their ridge leverage (leverage-RFF).
 
     Candidate i scores the diagonal entry of :math:`Z^* Z (Z^* Z + \alpha I)^{-1}` for
@@ -208,33 +277,66 @@ class RidgeLeverage(_Selector):
     resample : {"without_replacement", "multinomial", "reweight"}, \
             default="multinomial"
         How frequencies are taken from the pool; a key of `RESAMPLERS`.
+    n_rows : int or None, default=None
+        Rows, drawn without replacement, from which :math:`Z^\top Z` is estimated
+        without bias: m of n rows count n / m times each, so that alpha means the same.
+        None takes all. A row of weight w is drawn with w times the probability of one
+        of weight 1, and once at most.
 
     Notes
     -----
-    ``O(n l^2 + l^3)`` time and ``O(l^2)`` memory.
+    ``O(n l^2 + l^3)`` time and ``O(l^2)`` memory; with ``n_rows`` that in place of n.
 
     References
     ----------
     .. [1] Z. Li, J.-F. Ton, D. Oglic, D. Sejdinovic, "Towards a Unified Analysis of
        Random Fourier Features", ICML 2019, Algorithm 1.
+    .. [2] Y. Sun, A. Gilbert, A. Tewari, "But How Does It Work in Theory? Linear SVM
+       with Random Features", NeurIPS 2018, for ``n_rows``.
     """
 
     needs_target = False
 
-    def __init__(self, alpha=1.0, n_candidates=2.0, resample="multinomial"):
+    def __init__(
+        self, alpha=1.0, n_candidates=2.0, resample="multinomial", n_rows=None
+    ):
         self.alpha = alpha
         self.n_candidates = n_candidates
         self.resample = resample
+        self.n_rows = n_rows
 
-    def scores(self, pool, X, Y, sample_weight=None):
-        """Ridge leverage of each candidate of the pool, shape (n_candidates,)."""
+    def scores(self, pool, X, Y, sample_weight=None, rng=None):
+        """Ridge leverage of each candidate of the pool, shape (n_candidates,).
+
+        ``rng`` draws the rows; without ``n_rows`` it is not used.
+        """
         alpha = positive("alpha", self.alpha)
+        _rows_or_none("n_rows", self.n_rows)
+        rows, weight = None, sample_weight
+        if self.n_rows is not None:
+            rows, weight = sampled_rows(X.shape[0], self.n_rows, rng, sample_weight)
         no_target = np.zeros((X.shape[0], 0))
-        equations = accumulate(FourierMap(pool), X, no_target, sample_weight)
+        equations = accumulate(FourierMap(pool), X, no_target, weight, rows)
         return ridge_leverage_scores(equations.gram, alpha)
 
 
-class SurrogateLeverage(_Selector):
+def sampled_rows(n_samples, n_rows, rng, sample_weight):
+    """Distinct rows, and weights of all rows that leave sums over them unbiased."""
+    weight = np.ones(n_samples) if sample_weight is None else sample_weight
+    if n_rows >= np.count_nonzero(weight):
+        return None, sample_weight
+    if rng is None:
+        raise ValueError("n_rows draws rows: scores requires rng, got None.")
+    shares = weight.astype(np.float64) / weight.sum(dtype=np.float64)
+    # As candidates of a pool: row i has the probability pi_i and the weight
+    # n_rows / (n pi_i) for a mean over all, here w_i / pi_i for a sum of w_i.
+    rows, factors = without_replacement(shares, n_rows, rng)
+    sampled = np.zeros(n_samples)
+    sampled[rows] = weight[rows] * factors * (n_samples / n_rows)
+    return rows, sampled
+
+
+class SurrogateLeverage(_Resampling):
     r"""Select frequencies by the paper's surrogate leverage (Algorithm 1).
 
     Candidate i scores :math:`|\sum_j y_j \exp(-\mathrm i\, w_i^\top x_j)|^2`, plus
@@ -271,13 +373,171 @@ class SurrogateLeverage(_Selector):
         self.n_candidates = n_candidates
         self.resample = resample
 
-    def scores(self, pool, X, Y, sample_weight=None):
+    def scores(self, pool, X, Y, sample_weight=None, rng=None):
         """Surrogate leverage of each candidate of the pool, shape (n_candidates,)."""
-        weight_sum = X.shape[0]
-        if sample_weight is not None:
-            weight_sum, Y = sample_weight.sum(), Y * sample_weight[:, None]
-        moments = fourier_moments(X, pool, Y)
-        return surrogate_leverage_scores(moments, weight_sum, self.ridge_term)
+        return surrogate_scores(pool, X, Y, sample_weight, self.ridge_term)
+
+
+class EERF(_Scoring):
+    r"""Keep the frequencies that correlate best with the target (EERF).
+
+    Energy-based exploration of random features: candidate i scores
+    :math:`\frac1n |\sum_j y_j \exp(-\mathrm i\, w_i^\top x_j)|`, the length of the
+    target's correlations with its cosine and its sine, and the s best are kept. Uses X
+    and y; the squares of several targets add up.
+
+    Parameters
+    ----------
+    n_candidates : int or float, default=10.0
+        Pool size l: a number of candidates, or a multiple of the frequencies kept.
+
+    Notes
+    -----
+    The importance weights are ones, as in the paper: the map's kernel is not an
+    estimate of the pool's, it is another. ``O(n l d)`` time, ``O(l)`` memory besides a
+    block of features. Nothing is random but the pool. The paper's features are
+    :math:`\cos(w^\top x + b)` and score :math:`\frac1n |\sum_j y_j \cos(w^\top x_j +
+    b)|`; the score of a pair is that at the best phase b.
+
+    References
+    ----------
+    .. [1] S. Shahrampour, A. Beirami, V. Tarokh, "On Data-Dependent Random Features for
+       Improved Generalization in Supervised Learning", AAAI 2018.
+    """
+
+    needs_target = True
+
+    def __init__(self, n_candidates=10.0):
+        self.n_candidates = n_candidates
+
+    def _check(self):
+        """Nothing but the size of the pool can be wrong."""
+
+    def scores(self, pool, X, Y, sample_weight=None, rng=None):
+        """Correlation of each candidate with the target, shape (n_candidates,)."""
+        weight_sum = X.shape[0] if sample_weight is None else sample_weight.sum()
+        return np.sqrt(surrogate_scores(pool, X, Y, sample_weight)) / weight_sum
+
+    def _keep(self, probabilities, n_frequencies, rng):
+        best = np.argsort(-probabilities, kind="stable")[:n_frequencies]
+        return np.sort(best), np.ones(n_frequencies)
+
+
+class KernelAlignment(_Scoring):
+    r"""Learn the probabilities of the candidates by kernel alignment (LKRF).
+
+    The probabilities q maximise :math:`\sum_j q_j |z_j^* y|^2`, the alignment of the
+    kernel :math:`\sum_j q_j \cos w_j^\top (x - x')` with :math:`y y^\top`, in a
+    chi-square ball around the uniform ones; see `surff.alignment`. Uses X and y;
+    several targets add up.
+
+    Parameters
+    ----------
+    rho : float, default=1.0
+        Radius of the ball, > 0: :math:`\frac1l \sum_j ((l q_j)^2 - 1) \le \rho`. The
+        effective number of candidates, :math:`1 / \sum_j q_j^2`, is at least
+        :math:`l / (1 + \rho)`. A small rho leaves q uniform, a large one has the best
+        candidate alone.
+    n_candidates : int or float, default=4.0
+        Pool size l: a number of candidates, or a multiple of the frequencies kept.
+    resample : {"multinomial", "without_replacement"}, default="multinomial"
+        How frequencies are taken from the pool by q. "multinomial" is the paper's; it
+        repeats frequencies and weights them by 1. "without_replacement" weights them by
+        :math:`s\, q_i / \pi_i` for the inclusion probability :math:`\pi_i`; where no
+        more than s candidates have :math:`q_i > 0` it keeps these and has the learned
+        kernel exactly, and fills the map with frequencies of weight 0.
+
+    Notes
+    -----
+    In the mean the map's kernel is the learned one, not that of the pool.
+    ``O(n l d + l log l)`` time, ``O(l)`` memory besides a block of features.
+
+    References
+    ----------
+    .. [1] A. Sinha, J. Duchi, "Learning Kernels with Random Features", NIPS 2016.
+    """
+
+    needs_target = True
+
+    def __init__(self, rho=1.0, n_candidates=4.0, resample="multinomial"):
+        self.rho = rho
+        self.n_candidates = n_candidates
+        self.resample = resample
+
+    def _check(self):
+        positive("rho", self.rho)
+        _check_name("resample", self.resample, ["multinomial", "without_replacement"])
+
+    def scores(self, pool, X, Y, sample_weight=None, rng=None):
+        """Alignment of each candidate with the target, shape (n_candidates,)."""
+        return surrogate_scores(pool, X, Y, sample_weight)
+
+    def _keep(self, alignments, n_frequencies, rng):
+        q = aligned_probabilities(alignments, self.rho)
+        exact = self.resample == "without_replacement"
+        if exact and np.count_nonzero(q) <= n_frequencies:
+            return mixture(q, n_frequencies)
+        indices, weights = RESAMPLERS[self.resample](q, n_frequencies, rng)
+        if not exact:
+            return indices, np.ones(n_frequencies)
+        # Those weights give the uniform mixture of the pool; l q_i gives that by q.
+        return indices, weights * (len(q) * q[indices])
+
+
+class Compression(_Selector):
+    r"""Compress a pool to few weighted frequencies whose kernel is close to its.
+
+    Greedy steps choose at most s candidates and weights :math:`\ge 0` so that
+    :math:`\frac1s \sum_i a_i \cos w_i^\top (x - x')` is close to the pool's kernel in
+    the mean square over pairs of rows; see `surff.compression`. Uses X, not y.
+
+    Parameters
+    ----------
+    method : {"giga", "frank-wolfe"}, default="giga"
+        Greedy algorithm; a key of `surff.compression.COMPRESSORS`. "giga" is the closer
+        one for few frequencies, "frank-wolfe" keeps the weights' sum near that of the
+        kernel, 1.
+    n_candidates : int or float, default=4.0
+        Pool size l: a number of candidates, or a multiple of the frequencies kept. The
+        error is that of the pool plus that of the compression.
+    n_pairs : int or None, default=None
+        Pairs of rows on which kernels are compared, drawn with replacement as in the
+        paper. None takes all, at the cost of ``n_pairs=n``; they are never formed.
+
+    Notes
+    -----
+    ``O((n + s) l^2)`` time and ``O(l^2)`` memory, with ``n_pairs``
+    ``O((n_pairs + s) l^2)`` and ``O(l^2 + n_pairs d)``; the paper's form stores a value
+    for each candidate and pair.
+
+    Where fewer than s candidates come out, the map is filled with frequencies of weight
+    0, whose columns are zero. The importance weights are not :math:`p / q`: the
+    selection is no unbiased estimate, it is an approximation of the pool's kernel.
+
+    References
+    ----------
+    .. [1] R. Agrawal, T. Campbell, J. Huggins, T. Broderick, "Data-dependent
+       compression of random features for large-scale kernel approximation",
+       AISTATS 2019.
+    """
+
+    needs_target = False
+
+    def __init__(self, method="giga", n_candidates=4.0, n_pairs=None):
+        self.method = method
+        self.n_candidates = n_candidates
+        self.n_pairs = n_pairs
+
+    def _check(self):
+        _check_name("method", self.method, COMPRESSORS)
+        _rows_or_none("n_pairs", self.n_pairs)
+
+    def _choose(self, pool, X, Y, n_frequencies, rng, sample_weight):
+        if self.n_pairs is None:
+            gram = all_pairs_gram(pool, X, sample_weight)
+        else:
+            gram = sampled_pairs_gram(pool, X, self.n_pairs, rng, sample_weight)
+        return mixture(COMPRESSORS[self.method](gram, n_frequencies), n_frequencies)
 
 
 class ResidualLeverage(BaseEstimator):
@@ -322,7 +582,7 @@ class ResidualLeverage(BaseEstimator):
     See Also
     --------
     surff.residual.residual_frequencies : The stages as a function.
-    SurrogateLeverage : One stage, y not centred, sampled by the scores.
+    EERF : One stage, y not centred.
 
     Examples
     --------
@@ -423,5 +683,8 @@ class ResidualLeverage(BaseEstimator):
 SELECTORS = {
     "leverage": RidgeLeverage,
     "surrogate": SurrogateLeverage,
+    "eerf": EERF,
+    "alignment": KernelAlignment,
+    "compression": Compression,
     "residual": ResidualLeverage,
 }
