@@ -1,5 +1,6 @@
 """surff: kernel learning with random features."""
 
+from surff.adaptation import AgopAdaptation, AutoAdaptation, GradientAdaptation
 from surff.displays import (
     AlphaPathDisplay,
     FrequencyDisplay,
@@ -20,10 +21,13 @@ from surff.selection import (
 
 __all__ = [
     "EERF",
+    "AgopAdaptation",
     "AlphaPathDisplay",
+    "AutoAdaptation",
     "Compression",
     "FourierFeatures",
     "FrequencyDisplay",
+    "GradientAdaptation",
     "KernelAlignment",
     "KernelApproximationDisplay",
     "KernelRidgeClassifier",

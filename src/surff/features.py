@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
 )
 
 from surff._validation import as_generator, one_of, validated
+from surff.adaptation import ADAPTATIONS
 from surff.blocks import map_rows
 from surff.draws import DRAWS, split_weights
 from surff.fourier import FourierMap, OddFourierMap
@@ -75,9 +76,16 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         `surff.selection.SELECTORS`, an object such as
         ``SurrogateLeverage(n_candidates=8.0)``, or None to keep the draw as it is. A
         draw with weights of its own takes none. The guide to selection compares them.
+    adapt : None, {"auto", "gradient", "agop"} or adaptation, default=None
+        How the frequencies drawn or selected are then moved to where ``X`` and ``y``
+        want them; a key of `surff.adaptation.ADAPTATIONS`, an object such as
+        ``GradientAdaptation(n_steps=300)``, or None to leave them. "auto" finds a
+        gamma that is "scale" or "median" itself, from there. A draw with weights of
+        its own takes none; importance weights of a selection are dropped.
     random_state : int, RandomState, Generator or None, default=None
-        Randomness of the draw and of the selection. The same int gives the same
-        frequencies whatever the dtype of ``X``.
+        Randomness of the draw, the selection and the adaptation. The same int gives the
+        same frequencies whatever the dtype of ``X``; but an adaptation carries rounding
+        errors on, so its results differ between dtypes and between machines.
 
     Attributes
     ----------
@@ -140,6 +148,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         ],
         "draw": [StrOptions(set(DRAWS)), HasMethods("draw")],
         "select": [None, StrOptions(set(SELECTORS)), HasMethods("select")],
+        "adapt": [None, StrOptions(set(ADAPTATIONS)), HasMethods("adapt")],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -151,6 +160,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         gamma="scale",
         draw="monte_carlo",
         select=None,
+        adapt=None,
         random_state=None,
     ):
         self.n_components = n_components
@@ -158,6 +168,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.gamma = gamma
         self.draw = draw
         self.select = select
+        self.adapt = adapt
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -229,6 +240,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self.frequencies_, self.importance_weights_ = clone(selector).select(
                 candidates, X, Y, n_frequencies, rng, sample_weight
             )
+        if self.adapt is not None:
+            self._adapt(X, Y, rng, sample_weight)
         self.__dict__.pop("phase_", None)  # an earlier fit's
         if self.n_components % 2:
             # Drawn last: more columns extend the same frequencies.
@@ -236,6 +249,24 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.n_features_in_ = n_features
         self._n_features_out = self.n_components
         return self
+
+    def _adapt(self, X, Y, rng, sample_weight):
+        """Move the frequencies that the draw or the selection gave."""
+        adaptation = clone(one_of("adapt", self.adapt, ADAPTATIONS, "adapt"))
+        if Y is None and getattr(adaptation, "needs_target", True):
+            raise ValueError(
+                f"adapt={self.adapt!r} fits the frequencies to the target: fit "
+                "requires y to be passed, but the target y is None."
+            )
+        if self.select is None and not np.all(self.importance_weights_ == 1.0):
+            raise ValueError(
+                f"draw={self.draw!r} weights its frequencies, and adapt={self.adapt!r} "
+                "moves frequencies of equal weights: use adapt=None or another draw."
+            )
+        self.frequencies_ = adaptation.adapt(
+            np.asarray(self.frequencies_), X, Y, rng, sample_weight
+        )
+        self.importance_weights_ = np.ones(len(self.frequencies_))
 
     def _map(self):
         """The fitted map of checked row blocks."""
@@ -265,13 +296,17 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        selector = self.select
-        if isinstance(selector, str):
-            selector = SELECTORS.get(selector)
-        tags.target_tags.required = selector is not None and getattr(
-            selector, "needs_target", False
-        )
+        tags.target_tags.required = _needs_target(
+            self.select, SELECTORS, False
+        ) or _needs_target(self.adapt, ADAPTATIONS, True)
         return tags
+
+
+def _needs_target(part, table, default):
+    """Whether a selector or an adaptation, by name or not, looks at ``y``."""
+    if isinstance(part, str):
+        part = table.get(part)
+    return part is not None and getattr(part, "needs_target", default)
 
 
 def _bandwidth(gamma, X, sample_weight=None):

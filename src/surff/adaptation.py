@@ -1,0 +1,502 @@
+r"""Frequencies that are moved after the draw, to where the data want them.
+
+An adaptation takes the frequencies that were drawn or selected and returns as many
+others. `GradientAdaptation` minimises the ridge objective over the frequencies
+themselves; `AgopAdaptation` keeps the draw and changes its covariance;
+`AutoAdaptation` is the choice that did best in our experiments. Each holds some rows
+out and returns the frequencies with the smallest squared error on these, the first ones
+included.
+"""
+
+import math
+import numbers
+import time
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from surff._validation import positive
+from surff.agop import average_gradient_outer_product, root_transform
+from surff.alpha_selection import coefficient_path, squared_errors
+from surff.blocks import rows_of
+from surff.fourier import FourierMap
+from surff.normal_equations import NormalEquations, accumulate
+from surff.variable_projection import Adam, cosine_schedule, projected_objective
+
+__all__ = ["ADAPTATIONS", "AgopAdaptation", "AutoAdaptation", "GradientAdaptation"]
+
+#: Rows on which a score is fitted, or this many for each column if that is more, and
+#: rows on which it is tested.
+SCORE_ROWS, SCORE_ROWS_PER_COLUMN, TEST_ROWS = 16384, 8, 8192
+
+#: Rows of a batch: at least, and for each column. With fewer the coefficients of a
+#: batch fit its noise, and frequencies learn it.
+BATCH_ROWS, BATCH_ROWS_PER_COLUMN = 512, 8
+
+#: Regularisations that a score tries, in mean eigenvalues of the Gram matrix.
+SCORE_ALPHAS = 10.0 ** np.arange(-6.0, 1.0)
+
+#: Ends of alpha="auto": below, batches are singular in float32; above, nothing moves.
+LEAST_ALPHA, LARGEST_ALPHA = 1e-5, 1e-1
+
+#: Rows that tell the spread of a column.
+SPREAD_ROWS = 4096
+
+
+class Score(NamedTuple):
+    """How frequencies do on the rows held out, and the fit that was tested."""
+
+    error: float  # mean squared error, in variances of the targets
+    alpha: float  # in mean eigenvalues of the Gram matrix
+    coef: np.ndarray  # (2 s, n_targets)
+    equations: NormalEquations  # of the rows fitted
+
+
+class InnerProblem:
+    """Rows in units of their columns' spread, some of them held out.
+
+    Frequencies here are per unit of these rows; `inward` and `outward` convert.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Data.
+    Y : ndarray of shape (n_samples, n_targets)
+        Targets. Labels coded -1 and 1 stay as they are, other columns are
+        standardised.
+    rng : numpy.random.Generator
+        Chooses the rows held out.
+    sample_weight : ndarray of shape (n_samples,), optional
+        Row weights.
+    validation_fraction : float
+        Share of the rows to hold out, in (0, 1).
+    dtype : {"float32", "float64"}
+        In which to compute.
+    """
+
+    def __init__(self, X, Y, rng, sample_weight, validation_fraction, dtype):
+        rows = np.arange(X.shape[0])
+        if sample_weight is not None:
+            rows = np.flatnonzero(sample_weight)
+        if len(rows) < 2:
+            raise ValueError(
+                "adapt holds rows out and needs at least 2 of positive weight, got "
+                f"n_samples = {len(rows)}."
+            )
+        rows = rng.permutation(rows)
+        n_test = min(len(rows) - 1, math.ceil(validation_fraction * len(rows)))
+        self.X, self.dtype = X, np.dtype(dtype)
+        self.weight = sample_weight
+        self.test, self.train = rows[:n_test], rows[n_test:]
+        self.centre, self.unit = _spread(X, rows)
+        self.Y = _standard_targets(Y, sample_weight)
+        self._sides = {}
+
+    def inward(self, frequencies):
+        """Frequencies of the data as frequencies of these rows, float64."""
+        return np.asarray(frequencies, dtype=np.float64) * self.unit
+
+    def outward(self, frequencies, dtype):
+        """The inverse of `inward`."""
+        return (frequencies / self.unit).astype(dtype)
+
+    def batch(self, index):
+        """Rows, targets and weights of some rows, in the dtype of the problem."""
+        X = rows_of(self.X, index)
+        if sparse.issparse(X):
+            X = X.multiply(1.0 / self.unit).tocsr().astype(self.dtype)
+        else:
+            X = ((X - self.centre) / self.unit).astype(self.dtype)
+        weight = None if self.weight is None else self.weight[index].astype(self.dtype)
+        return X, self.Y[index].astype(self.dtype), weight
+
+    def _side(self, name, limit):
+        """At most ``limit`` of the rows of a side, as a batch that is kept."""
+        if name not in self._sides:
+            self._sides[name] = self.batch(np.sort(getattr(self, name)[:limit]))
+        return self._sides[name]
+
+    def score(self, frequencies):
+        """Error on the rows held out, of the best of a few regularisations.
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (n_frequencies, n_features)
+            Per unit of these rows.
+
+        Returns
+        -------
+        Score
+        """
+        feature_map = FourierMap(np.ascontiguousarray(frequencies, dtype=self.dtype))
+        m = feature_map.n_components
+        limit = max(SCORE_ROWS, SCORE_ROWS_PER_COLUMN * m)
+        fitted = accumulate(feature_map, *self._side("train", limit))
+        tested = accumulate(feature_map, *self._side("test", TEST_ROWS))
+        coefs, intercepts = coefficient_path(
+            fitted, SCORE_ALPHAS * fitted.weight_sum / m
+        )
+        errors = squared_errors(tested, coefs, intercepts).sum(axis=1)
+        errors = np.where(np.isfinite(errors), errors, np.inf) / tested.weight_sum
+        best = int(np.argmin(errors))
+        return Score(
+            float(errors[best]), float(SCORE_ALPHAS[best]), coefs[:, best], fitted
+        )
+
+
+def _spread(X, rows):
+    """Centre and unit of each column, from a sample of the rows.
+
+    The unit is the standard deviation, or the interquartile range over that of a normal
+    law where that is smaller: a few values far out must not make it. Sparse columns are
+    not centred, and their deviation alone is used.
+    """
+    sample = rows_of(X, np.sort(rows[:SPREAD_ROWS])).astype(np.float64)
+    if sparse.issparse(sample):
+        mean = np.asarray(sample.mean(axis=0)).ravel()
+        square = np.asarray(sample.multiply(sample).mean(axis=0)).ravel()
+        unit = np.sqrt((square - mean**2).clip(min=0.0))
+        return None, np.where(unit > 1e-6 * np.sqrt(square), unit, 1.0)
+    mean, unit = sample.mean(axis=0), sample.std(axis=0)
+    low, high = np.percentile(sample, [25, 75], axis=0)
+    middle = (high - low) / 1.349
+    unit = np.where((middle > 0) & (middle < unit), middle, unit)
+    return mean, np.where(unit > 1e-6 * np.abs(mean), unit, 1.0)
+
+
+def _standard_targets(Y, sample_weight):
+    """Targets as the objective takes them: labels as they are, others standardised."""
+    if np.all(np.abs(Y) == 1.0):
+        return Y
+    Y = Y - np.average(Y, axis=0, weights=sample_weight)
+    deviation = np.sqrt(np.average(Y**2, axis=0, weights=sample_weight))
+    return Y / np.where(deviation > 0, deviation, 1.0)
+
+
+def _fraction(argument, value):
+    """``value`` if it lies between 0 and 1."""
+    if positive(argument, value) >= 1:
+        raise ValueError(f"{argument} must lie between 0 and 1, got {value!r}.")
+    return float(value)
+
+
+def _count(argument, value):
+    """``value`` if it is an integer of at least 1."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{argument} must be an integer >= 1, got {value!r}.")
+    return int(value)
+
+
+class GradientAdaptation(BaseEstimator):
+    r"""Learn the frequencies: descent on the ridge objective, coefficients eliminated.
+
+    Each step takes a batch of rows, solves its small ridge problem and moves the
+    frequencies along the closed-form gradient of the objective at that solution, see
+    `surff.variable_projection`. The rate of Adam rises and falls along a cosine; now
+    and then the frequencies are scored on rows held out, and the best ones are kept.
+
+    Parameters
+    ----------
+    n_steps : int, default=1000
+        Steps at most.
+    learning_rate : float, default=0.1
+        Largest change of a coordinate in a step, > 0, in radians per spread of the
+        column. Starts and ends at zero.
+    batch_size : "auto" or int, default="auto"
+        Rows of a batch, at most those there are; "auto" is 8 times the columns of
+        features and at least 512.
+    alpha : "auto" or float, default="auto"
+        Regularisation of a batch, > 0, in mean eigenvalues of its Gram matrix; "auto"
+        is the one that was best on the rows held out when last they were looked at.
+    validation_fraction : float, default=0.1
+        Share of the rows held out.
+    n_checks : int, default=10
+        How often the frequencies are scored.
+    patience : int, default=4
+        Scores in a row without an improvement after which to stop.
+    dtype : {"float32", "float64"}, default="float32"
+        In which to compute features and Gram matrices of batches.
+    verbose : bool, default=False
+        Whether to print a line for each score.
+
+    Notes
+    -----
+    A step costs ``O(B s (s + d + k))`` for a batch of B rows, and ``O(s^3)``; memory is
+    a few batches of features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surff import FourierFeatures, GradientAdaptation, KernelRidgeRegressor
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> y = np.sin(3.0 * X[:, 0]) + X[:, 1] * X[:, 2]
+    >>> features = FourierFeatures(20, random_state=0)
+    >>> plain = KernelRidgeRegressor(features, cv="gcv").fit(X[:800], y[:800])
+    >>> adapt = GradientAdaptation(n_steps=300)
+    >>> features = FourierFeatures(20, adapt=adapt, random_state=0)
+    >>> adapted = KernelRidgeRegressor(features, cv="gcv").fit(X[:800], y[:800])
+    >>> adapted.score(X[800:], y[800:]) > 0.95 > 0.7 > plain.score(X[800:], y[800:])
+    True
+    """
+
+    needs_target = True
+
+    def __init__(
+        self,
+        n_steps=1000,
+        learning_rate=0.1,
+        batch_size="auto",
+        alpha="auto",
+        validation_fraction=0.1,
+        n_checks=10,
+        patience=4,
+        dtype="float32",
+        verbose=False,
+    ):
+        self.n_steps = n_steps
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.alpha = alpha
+        self.validation_fraction = validation_fraction
+        self.n_checks = n_checks
+        self.patience = patience
+        self.dtype = dtype
+        self.verbose = verbose
+
+    def adapt(self, frequencies, X, Y, rng, sample_weight=None):
+        """Move frequencies to where the data want them.
+
+        Parameters
+        ----------
+        frequencies : ndarray of shape (n_frequencies, n_features)
+            Where to start, radians per unit of ``X``; left as they are.
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+            Data.
+        Y : ndarray of shape (n_samples, n_targets)
+            Targets; labels are coded -1, 1 by the caller.
+        rng : numpy.random.Generator
+            Holds rows out and shuffles the others.
+        sample_weight : ndarray of shape (n_samples,), optional
+            Row weights, >= 0.
+
+        Returns
+        -------
+        frequencies : ndarray of shape (n_frequencies, n_features)
+            Dtype of ``frequencies``.
+        """
+        n_steps = _count("n_steps", self.n_steps)
+        rate = positive("learning_rate", self.learning_rate)
+        problem = _inner_problem(self, X, Y, rng, sample_weight)
+        batches = _batches(
+            problem, _batch_size(self.batch_size, frequencies, problem), rng
+        )
+        moving = _apart(problem.inward(frequencies), rate, rng)
+        score = problem.score(moving)
+        best, best_error = None, score.error
+        every = math.ceil(n_steps / _count("n_checks", self.n_checks))
+        patience = _count("patience", self.patience)
+        adam, failures, start = Adam(moving.shape), 0, time.perf_counter()
+        if self.verbose:
+            print(f"adapt: held-out error {best_error:.4f} at the start")
+        for step in range(n_steps):
+            batch, targets, weight = next(batches)
+            alpha = self._alpha(score) / (2 * len(moving))
+            gradient = projected_objective(
+                moving.astype(problem.dtype), batch, targets, alpha, weight
+            ).gradient
+            moving += adam.step(gradient, rate * cosine_schedule(step, n_steps))
+            if (step + 1) % every and step + 1 < n_steps:
+                continue
+            score = problem.score(moving)
+            failures += 1
+            if score.error < best_error:
+                best, best_error, failures = moving.copy(), score.error, 0
+            if self.verbose:
+                print(
+                    f"adapt: step {step + 1}/{n_steps}, held-out error "
+                    f"{score.error:.4f}, best {best_error:.4f}, alpha "
+                    f"{self._alpha(score):.0e}, {time.perf_counter() - start:.1f} s"
+                )
+            if failures >= patience:
+                break
+        if best is None:
+            return frequencies
+        return problem.outward(best, frequencies.dtype)
+
+    def _alpha(self, score):
+        """Regularisation of a batch after a score."""
+        if isinstance(self.alpha, str) and self.alpha == "auto":
+            return min(max(score.alpha, LEAST_ALPHA), LARGEST_ALPHA)
+        return positive("alpha", self.alpha)
+
+
+def _inner_problem(adaptation, X, Y, rng, sample_weight):
+    """The `InnerProblem` that an adaptation's parameters ask for."""
+    if adaptation.dtype not in ("float32", "float64"):
+        raise ValueError(
+            f"dtype must be 'float32' or 'float64', got {adaptation.dtype!r}."
+        )
+    return InnerProblem(
+        X,
+        Y,
+        rng,
+        sample_weight,
+        _fraction("validation_fraction", adaptation.validation_fraction),
+        adaptation.dtype,
+    )
+
+
+def _batch_size(batch_size, frequencies, problem):
+    """Rows of a batch."""
+    if isinstance(batch_size, str) and batch_size == "auto":
+        wanted = max(BATCH_ROWS, BATCH_ROWS_PER_COLUMN * 2 * len(frequencies))
+    else:
+        wanted = _count("batch_size", batch_size)
+    return min(wanted, len(problem.train))
+
+
+def _batches(problem, size, rng):
+    """Batches of the rows not held out, without end, each row once an epoch.
+
+    Rows left over at the end of an epoch wait for another.
+    """
+    while True:
+        order = rng.permutation(problem.train)
+        for start in range(0, len(order) - size + 1, size):
+            yield problem.batch(np.sort(order[start : start + size]))
+
+
+def _apart(frequencies, distance, rng):
+    """Frequencies, those that stand there twice moved a little: they would stay one."""
+    _, first = np.unique(frequencies, axis=0, return_index=True)
+    again = np.setdiff1d(np.arange(len(frequencies)), first)
+    frequencies = frequencies.copy()
+    frequencies[again] += distance * rng.standard_normal(
+        (len(again), frequencies.shape[1])
+    )
+    return frequencies
+
+
+class AgopAdaptation(BaseEstimator):
+    r"""Give the draw the covariance of the fitted function's gradients.
+
+    Fits, takes the average gradient outer product M of the fit (see `surff.agop`),
+    replaces the drawn frequencies :math:`w_i` by :math:`T w_i` with
+    :math:`T T^\top \propto M` and fits again, for a few rounds. The kernel becomes
+    :math:`k(T x, T x')`: directions along which the target does not change no longer
+    count. Frequencies of any Gaussian mixture, and of any draw of it, stay a draw of
+    the same kind; for kernels that are products over features use ``diagonal=True``.
+
+    Parameters
+    ----------
+    n_rounds : int, default=3
+        Rounds of fit and change.
+    diagonal : bool, default=False
+        Scale the columns alone, instead of any linear map of them.
+    power : float, default=1.0
+        Exponent of M in the covariance, > 0.
+    factors : array-like of shape (n_factors,), default=(0.5, 1.0, 2.0)
+        Lengths of the changed frequencies that each round tries, > 0, relative to the
+        root mean square of those drawn.
+    validation_fraction : float, default=0.1
+        Share of the rows held out.
+    dtype : {"float32", "float64"}, default="float32"
+        In which to compute features.
+    verbose : bool, default=False
+        Whether to print a line for each round.
+
+    Notes
+    -----
+    A round costs a fit a factor, ``O(n s (s + d) + s^3)``, on at most the larger of
+    16,384 rows and 8 a column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surff import AgopAdaptation, FourierFeatures, KernelRidgeRegressor
+    >>> X = np.random.default_rng(0).normal(size=(600, 20))
+    >>> y = np.sin(X[:, 0] - X[:, 1])
+    >>> features = FourierFeatures(200, random_state=0)
+    >>> plain = KernelRidgeRegressor(features, cv="gcv").fit(X[:400], y[:400])
+    >>> features = FourierFeatures(200, adapt=AgopAdaptation(), random_state=0)
+    >>> adapted = KernelRidgeRegressor(features, cv="gcv").fit(X[:400], y[:400])
+    >>> adapted.score(X[400:], y[400:]) > 0.95 > plain.score(X[400:], y[400:])
+    True
+    """
+
+    needs_target = True
+
+    def __init__(
+        self,
+        n_rounds=3,
+        diagonal=False,
+        power=1.0,
+        factors=(0.5, 1.0, 2.0),
+        validation_fraction=0.1,
+        dtype="float32",
+        verbose=False,
+    ):
+        self.n_rounds = n_rounds
+        self.diagonal = diagonal
+        self.power = power
+        self.factors = factors
+        self.validation_fraction = validation_fraction
+        self.dtype = dtype
+        self.verbose = verbose
+
+    def adapt(self, frequencies, X, Y, rng, sample_weight=None):
+        """Change the covariance of frequencies; see `GradientAdaptation.adapt`."""
+        power = positive("power", self.power)
+        factors = [positive("factors", factor) for factor in self.factors]
+        problem = _inner_problem(self, X, Y, rng, sample_weight)
+        drawn = problem.inward(frequencies)
+        current, score = drawn, problem.score(drawn)
+        best, best_error = None, score.error
+        if self.verbose:
+            print(f"adapt: held-out error {best_error:.4f} at the start")
+        for i in range(_count("n_rounds", self.n_rounds)):
+            M = average_gradient_outer_product(
+                current, score.coef, score.equations.gram, score.equations.weight_sum
+            )
+            changed = drawn @ root_transform(M, self.diagonal, power)
+            tried = [factor * changed for factor in factors]
+            scores = [problem.score(candidate) for candidate in tried]
+            winner = int(np.argmin([candidate.error for candidate in scores]))
+            current, score = tried[winner], scores[winner]
+            if score.error < best_error:
+                best, best_error = current, score.error
+            if self.verbose:
+                print(
+                    f"adapt: round {i + 1}, held-out error {score.error:.4f}, best "
+                    f"{best_error:.4f}"
+                )
+        if best is None:
+            return frequencies
+        return problem.outward(best, frequencies.dtype)
+
+
+class AutoAdaptation(GradientAdaptation):
+    r"""What did best in our experiments; see the guide to adaptation.
+
+    `GradientAdaptation` from the frequencies as drawn, with as many steps as their
+    number allows. Where `FourierFeatures` has no number for ``gamma``, it is chosen
+    first, on a sample of the rows.
+
+    Parameters
+    ----------
+    verbose : bool, default=False
+        Whether to print a line for each score.
+    """
+
+    def __init__(self, verbose=False):
+        super().__init__(verbose=verbose)
+
+
+#: Adaptations by name.
+ADAPTATIONS = {
+    "agop": AgopAdaptation,
+    "auto": AutoAdaptation,
+    "gradient": GradientAdaptation,
+}

@@ -1,0 +1,104 @@
+r"""Average gradient outer product of a function on random Fourier features.
+
+For :math:`f_k(x) = \frac{1}{\sqrt s} \sum_j \beta^{\cos}_{jk} \cos w_j^\top x +
+\beta^{\sin}_{jk} \sin w_j^\top x` the gradient is a sum of frequencies,
+
+.. math:: \nabla f_k(x) = W^\top u_k(x), \qquad
+          u_{jk} = \tfrac{1}{\sqrt s} (\beta^{\sin}_{jk} \cos w_j^\top x
+          - \beta^{\cos}_{jk} \sin w_j^\top x),
+
+so the average of :math:`\sum_k \nabla f_k \nabla f_k^\top` over the rows needs only the
+averages of products of features, which the Gram matrix of the fit already holds: no
+further look at the data.
+"""
+
+import numpy as np
+
+__all__ = ["average_gradient_outer_product", "root_transform"]
+
+
+def average_gradient_outer_product(frequencies, coef, gram, weight_sum):
+    r"""Closed form of :math:`M = \frac1n \sum_i \sum_k \nabla f_k \nabla f_k^\top`.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_frequencies, n_features)
+        W, radians per unit of the data.
+    coef : ndarray of shape (2 * n_frequencies, n_targets)
+        Coefficients of the cosines, then of the sines.
+    gram : ndarray of shape (2 * n_frequencies, 2 * n_frequencies)
+        :math:`Z^\top Z` of the rows, not centred; only the upper triangle is read.
+    weight_sum : float
+        Number of rows, or the sum of their weights.
+
+    Returns
+    -------
+    M : ndarray of shape (n_features, n_features), float64
+
+    Notes
+    -----
+    ``O(s^2 (k + d) + s d^2)`` time: the rows entered through the Gram matrix.
+
+    References
+    ----------
+    .. [1] A. Radhakrishnan, D. Beaglehole, P. Pandit, M. Belkin, "Mechanism for feature
+       learning in neural networks and backpropagation-free machine learning models",
+       Science 383, 2024.
+
+    Examples
+    --------
+    The gradient of sin(2 x) is 2 cos(2 x), and its square is 4 at x = 0.
+
+    >>> import numpy as np
+    >>> frequencies, coef = np.array([[2.0]]), np.array([[0.0], [1.0]])
+    >>> Z = np.array([[1.0, 0.0]])
+    >>> average_gradient_outer_product(frequencies, coef, Z.T @ Z, weight_sum=1)
+    array([[4.]])
+    """
+    s = len(frequencies)
+    W = np.asarray(frequencies, dtype=np.float64)
+    cosine, sine = coef[:s], coef[s:]
+    full = np.triu(gram) + np.triu(gram, 1).T
+    cross = (sine @ cosine.T) * full[:s, s:]
+    inner = (sine @ sine.T) * full[:s, :s] + (cosine @ cosine.T) * full[s:, s:]
+    inner -= cross + cross.T
+    M = W.T @ (inner / weight_sum) @ W
+    return 0.5 * (M + M.T)
+
+
+def root_transform(M, diagonal=False, power=1.0):
+    r"""Matrix T with :math:`T T^\top \propto M^{\text{power}}`, of trace d.
+
+    Isotropic frequencies times T have that covariance and the mean square norm that
+    they had.
+
+    Parameters
+    ----------
+    M : ndarray of shape (n_features, n_features)
+        Symmetric, positive semi-definite.
+    diagonal : bool, default=False
+        Take the diagonal of M alone.
+    power : float, default=1.0
+        Exponent of M, > 0.
+
+    Returns
+    -------
+    T : ndarray of shape (n_features, n_features)
+        Symmetric; the identity where M is zero or not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> root_transform(np.diag([9.0, 1.0])).round(3)
+    array([[1.342, 0.   ],
+           [0.   , 0.447]])
+    """
+    n_features = len(M)
+    if not np.isfinite(M).all() or not M.any():
+        return np.eye(n_features)
+    if diagonal:
+        M = np.diag(np.diag(M))
+    eigenvalues, Q = np.linalg.eigh(M / np.trace(M))
+    eigenvalues = eigenvalues.clip(min=0.0) ** power
+    eigenvalues *= n_features / eigenvalues.sum()
+    return (Q * np.sqrt(eigenvalues)) @ Q.T

@@ -1,0 +1,155 @@
+r"""Ridge regression with the coefficients eliminated, as a function of the frequencies.
+
+For frequencies W, features Z(W) and targets Y with row weights :math:`\omega_i` that
+sum to one the objective is
+
+.. math:: J(W) = \min_{\beta, b} \sum_i \omega_i \|y_i - b - z_i^\top \beta\|^2
+          + \lambda \|\beta\|^2 .
+
+The minimum has no derivative in :math:`\beta` and b, so only the features' own
+derivative is left (variable projection, or the envelope theorem). With projections
+:math:`p_{ij} = w_j^\top x_i` and residuals :math:`r_i` at the minimum
+
+.. math:: \frac{\partial J}{\partial w_j} = -\frac{2}{\sqrt s} \sum_i \omega_i
+          \bigl[ r_i^\top (\beta^{\sin}_j \cos p_{ij} - \beta^{\cos}_j \sin p_{ij})
+          \bigr]\, x_i ,
+
+one product of a matrix of all rows by frequencies with X.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+
+from surff.fourier import FourierMap
+
+__all__ = ["Adam", "Projected", "cosine_schedule", "projected_objective"]
+
+
+class Projected(NamedTuple):
+    """The objective at its minimum over the coefficients, and its gradient."""
+
+    objective: float
+    gradient: np.ndarray  # (n_frequencies, n_features)
+
+
+def projected_objective(frequencies, X, Y, alpha, sample_weight=None):
+    r"""Ridge objective with eliminated coefficients, and its gradient.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_frequencies, n_features)
+        W, radians per unit of ``X``; same dtype as ``X``.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Rows, float32 or float64.
+    Y : ndarray of shape (n_samples, n_targets)
+        Targets, same dtype as ``X``.
+    alpha : float
+        :math:`\lambda`, > 0, in units of the mean of :math:`z_i z_i^\top`, whose trace
+        is one.
+    sample_weight : ndarray of shape (n_samples,), optional
+        Row weights, >= 0, with a positive sum.
+
+    Returns
+    -------
+    Projected
+
+    Notes
+    -----
+    ``O(n s (s + d + k) + s^3)`` time for n rows and k targets, and some matrices of n
+    by 2 s. The Gram matrix is formed in the dtype of ``X`` and solved in float64.
+
+    References
+    ----------
+    .. [1] G. H. Golub, V. Pereyra, "The Differentiation of Pseudo-Inverses and
+       Nonlinear Least Squares Problems Whose Variables Separate", SIAM Journal on
+       Numerical Analysis 10(2), 1973.
+
+    Examples
+    --------
+    At a frequency of zero the features are constant, and only the intercept is left.
+
+    >>> import numpy as np
+    >>> X, Y = np.array([[1.0], [2.0]]), np.array([[0.0], [1.0]])
+    >>> round(projected_objective(np.zeros((1, 1)), X, Y, alpha=0.1).objective, 6)
+    0.25
+    """
+    s = len(frequencies)
+    Z = FourierMap(frequencies)(X)
+    if sample_weight is None:
+        weight = np.full((len(Y), 1), 1.0 / len(Y), Z.dtype)
+    else:
+        weight = (sample_weight / sample_weight.sum()).astype(Z.dtype)[:, None]
+    z_mean, y_mean = weight[:, 0] @ Z, weight[:, 0] @ Y
+    roots = np.sqrt(weight)
+    centred, residual = (Z - z_mean) * roots, (Y - y_mean) * roots
+
+    # scipy's routines want the upper triangle of a Fortran array: symmetric, it is one.
+    gram = (centred.T @ centred).astype(np.float64)
+    np.einsum("ii->i", gram)[...] += alpha
+    moments = (centred.T @ residual).astype(np.float64)
+    factor, _ = lapack.dpotrf(gram, lower=0, clean=0, overwrite_a=1)
+    solution, _ = lapack.dpotrs(factor, moments, lower=0)
+    coef = solution.astype(Z.dtype)
+    residual -= centred @ coef
+
+    slopes = (residual * roots) @ coef.T  # residual of a row times each coefficient
+    slopes[:, s:] *= Z[:, :s]
+    slopes[:, :s] *= Z[:, s:]
+    slopes = slopes[:, s:] - slopes[:, :s]
+    # Sparse rows are multiplied from the left alone.
+    gradient = -2.0 * (X.T @ slopes).T
+    objective = np.square(residual, dtype=np.float64).sum() + alpha * np.sum(
+        solution**2
+    )
+    return Projected(float(objective), gradient)
+
+
+class Adam:
+    r"""Steps of the size of the rate in every coordinate, whatever the gradient's size.
+
+    .. math:: m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad
+              v \leftarrow \beta_2 v + (1 - \beta_2) g^2, \quad
+              \Delta = -\eta\, \hat m / \sqrt{\hat v}
+
+    with :math:`\hat m, \hat v` divided by what the weights of the past sum to.
+
+    References
+    ----------
+    .. [1] D. P. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Adam((2,)).step(np.array([4.0, -1e-9]), rate=0.1)
+    array([-0.1,  0.1])
+    """
+
+    def __init__(self, shape, beta1=0.9, beta2=0.999):
+        self.beta1, self.beta2 = beta1, beta2
+        self._mean, self._square = np.zeros(shape), np.zeros(shape)
+        self._n_steps = 0
+
+    def step(self, gradient, rate):
+        """Change of the parameters, float64; zero where there never was a gradient."""
+        gradient = np.asarray(gradient, dtype=np.float64)
+        self._n_steps += 1
+        self._mean += (1.0 - self.beta1) * (gradient - self._mean)
+        self._square += (1.0 - self.beta2) * (gradient**2 - self._square)
+        mean = self._mean / (1.0 - self.beta1**self._n_steps)
+        root = np.sqrt(self._square / (1.0 - self.beta2**self._n_steps))
+        return -rate * mean / np.where(root > 0, root, 1.0)
+
+
+def cosine_schedule(step, n_steps, warm_up=0.05):
+    """Factor of the rate at a step: up in a line, then down to zero along a cosine.
+
+    Examples
+    --------
+    >>> [round(cosine_schedule(step, 100), 2) for step in (0, 4, 50, 99)]
+    [0.2, 1.0, 0.5, 0.0]
+    """
+    rise = min(1.0, (step + 1) / max(1.0, warm_up * n_steps))
+    return rise * 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
