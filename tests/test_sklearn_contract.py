@@ -26,7 +26,10 @@ from sklearn.utils.estimator_checks import (
 from sklearn.utils.validation import check_is_fitted
 
 from surff import (
+    EERF,
+    Compression,
     FourierFeatures,
+    KernelAlignment,
     KernelRidgeClassifier,
     KernelRidgeRegressor,
     NystroemFeatures,
@@ -57,6 +60,12 @@ SELECTORS = [
     SurrogateLeverage(n_candidates=1.0, resample="reweight", ridge_term=True),
     RidgeLeverage(resample="without_replacement"),
     RidgeLeverage(n_candidates=1.0, resample="reweight"),
+    RidgeLeverage(n_rows=8),
+    EERF(),
+    KernelAlignment(),
+    KernelAlignment(rho=5.0, resample="without_replacement"),
+    Compression(),
+    Compression("frank-wolfe", n_pairs=40),
 ]
 # Beside those in the tests of each transformer.
 TRANSFORMERS = [
@@ -83,12 +92,17 @@ RIDGES = [
     KernelRidgeRegressor(fourier(128), cv=3, alpha_per_target=True),
     KernelRidgeClassifier(fourier(128, select="surrogate"), alphas=0.7),
     KernelRidgeRegressor(fourier(128, select=SELECTORS[1]), alphas=0.7),
+    KernelRidgeRegressor(fourier(128, select="compression"), alphas=0.7),
 ]
 
 
 def expected_failures(estimator):
     """Checks that cannot pass, with reasons."""
-    if isinstance(estimator, NystroemFeatures):
+    draws_rows = any(
+        getattr(getattr(estimator, "select", None), name, None) is not None
+        for name in ("n_rows", "n_pairs")
+    )
+    if isinstance(estimator, NystroemFeatures) or draws_rows:
         reason = (
             "a weight w gives a row the probability of w repetitions; the choice that "
             "one seed makes is another"
@@ -358,4 +372,7 @@ def test_tags():
         assert not get_tags(estimator).input_tags.allow_nan
     assert get_tags(FourierFeatures(select="surrogate")).target_tags.required
     assert not get_tags(FourierFeatures(select="leverage")).target_tags.required
+    assert get_tags(FourierFeatures(select="eerf")).target_tags.required
+    assert get_tags(FourierFeatures(select="alignment")).target_tags.required
+    assert not get_tags(FourierFeatures(select="compression")).target_tags.required
     assert get_tags(NystroemFeatures(kernel="precomputed")).input_tags.pairwise
