@@ -9,27 +9,20 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import (
-    _check_n_features,
-    _check_sample_weight,
-    check_is_fitted,
-)
 
-from surff._validation import as_generator, validated
+from surff._linear import LinearOnFeatures
+from surff._validation import as_generator
 from surff.alpha_selection import AlphaPath, best_index, climb, relative_grid
-from surff.blocks import each_block, rows_of
 from surff.criteria import (
     Data,
     GeneralizedCrossValidation,
     HeldOutSplits,
     LeaveOneOut,
 )
-from surff.features import FourierFeatures
 from surff.normal_equations import NormalEquations, accumulate
 from surff.solvers import SOLVERS, solve
 
@@ -83,7 +76,7 @@ def best_alpha(path):
     return float(path.alphas[best]), float(means[best])
 
 
-class BaseKernelRidge(BaseEstimator):
+class BaseKernelRidge(LinearOnFeatures):
     """Ridge on a feature map whose features are made block by block, never stored."""
 
     _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
@@ -155,34 +148,6 @@ class BaseKernelRidge(BaseEstimator):
             return np.zeros(Y.shape[1])
         return np.average(Y, axis=0, weights=sample_weight)
 
-    def _fitted_features(self, features, X, Y, sample_weight):
-        """The feature map fitted to checked data; a frozen one as it is."""
-        if isinstance(features, FrozenEstimator):
-            features = features.estimator
-            check_is_fitted(features)
-            _check_n_features(features, X, reset=False)
-            return features
-        features._fit(X, Y, sample_weight)
-        if hasattr(self, "feature_names_in_"):
-            features.feature_names_in_ = self.feature_names_in_
-        return features
-
-    def _refit(self, features, X, Y, sample_weight):
-        """What fits features to some of the rows, where they look at the targets.
-
-        Features that do not, and frozen ones, serve every split as they are: None.
-        """
-        frozen = isinstance(features, FrozenEstimator)
-        if frozen or not get_tags(features).target_tags.required:
-            return None
-
-        def refit(rows):
-            weight = None if sample_weight is None else sample_weight[rows]
-            some = clone(features)._fit(rows_of(X, rows), Y[rows], weight)
-            return some._map().astype(X.dtype)
-
-        return refit
-
     def _choose_gamma(self, X, y, Y, sample_weight):
         """Choose gamma by the score of its best alpha."""
         features = self._checked_features()
@@ -240,23 +205,6 @@ class BaseKernelRidge(BaseEstimator):
             return LeaveOneOut(data, scorer)
         splitter = check_cv(self.cv, y, classifier=self._is_classifier)
         return HeldOutSplits(data, list(splitter.split(data.X, y)), scorer, refit)
-
-    def _checked_features(self):
-        """A clone of the feature map, its parameters checked; a frozen one as it is."""
-        features = FourierFeatures() if self.features is None else self.features
-        inner = (
-            features.estimator if isinstance(features, FrozenEstimator) else features
-        )
-        if isinstance(inner, type) or not hasattr(inner, "_map"):
-            raise TypeError(
-                "features must be None or a transformer of surff such as "
-                f"FourierFeatures(), got {features!r}."
-            )
-        if inner is not features:
-            return features
-        features = clone(features)
-        features._validate_params()
-        return features
 
     def _checked_alphas(self):
         """Ascending array of alphas, or None for "auto"."""
@@ -373,53 +321,10 @@ class BaseKernelRidge(BaseEstimator):
             self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
         self._solve(self.equations_, self._offset, dtype)
 
-    # -- predicting --------------------------------------------------------------------
-
-    def _decisions(self, X):
-        """Linear predictions of checked rows, shape (n_samples, k)."""
-        feature_map = self.features_._map().astype(X.dtype)
-        coef = np.ascontiguousarray(np.atleast_2d(self.coef_).T, dtype=X.dtype)
-        decisions = np.empty((X.shape[0], coef.shape[1]), dtype=X.dtype)
-
-        def decide(block, Z):
-            np.matmul(Z, coef, out=decisions[block])
-
-        each_block(decide, feature_map, X)
-        return decisions + self.intercept_.astype(X.dtype)
-
-    def _checked(self, X):
-        check_is_fitted(self)
-        return validated(self, X, reset=False)
-
-    def _checked_weight(self, sample_weight, X):
-        """Weights of the rows, None for none given."""
-        if sample_weight is None:
-            return None
-        sample_weight = _check_sample_weight(
-            sample_weight, X, dtype=X.dtype, ensure_non_negative=True
-        )
-        if not sample_weight.any():
-            raise ValueError("sample_weight must have a positive entry, got all zeros.")
-        return sample_weight
-
-    @staticmethod
-    def _outputs(decisions):
-        """Predictions of shape (n_samples, k) as users see them."""
-        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
-
     def __getstate__(self):
         state = super().__getstate__().copy()
         state.pop("_posterior_", None)  # follows from the rest
         return state
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        # A precomputed kernel is split by rows and columns.
-        tags.input_tags.pairwise = (
-            getattr(self.features, "kernel", None) == "precomputed"
-        )
-        return tags
 
 
 def check_columns(y, n_columns):

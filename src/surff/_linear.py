@@ -1,0 +1,114 @@
+"""What every model on streamed features does with its feature map.
+
+Check and fit it, fit it anew to a split's rows, and decide by a linear function of its
+features, block by block. The models add what is minimised.
+"""
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.validation import (
+    _check_n_features,
+    _check_sample_weight,
+    check_is_fitted,
+)
+
+from surff._validation import validated
+from surff.blocks import each_block, rows_of
+from surff.features import FourierFeatures
+
+__all__ = ["LinearOnFeatures"]
+
+
+class LinearOnFeatures(BaseEstimator):
+    """A model ``features_(X) @ coef_.T + intercept_``, whose features are not stored.
+
+    Subclasses have a parameter ``features``.
+    """
+
+    def _checked_features(self):
+        """A clone of the feature map, its parameters checked; a frozen one as it is."""
+        features = FourierFeatures() if self.features is None else self.features
+        inner = (
+            features.estimator if isinstance(features, FrozenEstimator) else features
+        )
+        if isinstance(inner, type) or not hasattr(inner, "_map"):
+            raise TypeError(
+                "features must be None or a transformer of surff such as "
+                f"FourierFeatures(), got {features!r}."
+            )
+        if inner is not features:
+            return features
+        features = clone(features)
+        features._validate_params()
+        return features
+
+    def _fitted_features(self, features, X, Y, sample_weight):
+        """The feature map fitted to checked data; a frozen one as it is."""
+        if isinstance(features, FrozenEstimator):
+            features = features.estimator
+            check_is_fitted(features)
+            _check_n_features(features, X, reset=False)
+            return features
+        features._fit(X, Y, sample_weight)
+        if hasattr(self, "feature_names_in_"):
+            features.feature_names_in_ = self.feature_names_in_
+        return features
+
+    def _refit(self, features, X, Y, sample_weight):
+        """What fits features to some of the rows, where they look at the targets.
+
+        Features that do not, and frozen ones, serve every split as they are: None.
+        """
+        frozen = isinstance(features, FrozenEstimator)
+        if frozen or not get_tags(features).target_tags.required:
+            return None
+
+        def refit(rows):
+            weight = None if sample_weight is None else sample_weight[rows]
+            some = clone(features)._fit(rows_of(X, rows), Y[rows], weight)
+            return some._map().astype(X.dtype)
+
+        return refit
+
+    def _decisions(self, X):
+        """Linear predictions of checked rows, shape (n_samples, k)."""
+        feature_map = self.features_._map().astype(X.dtype)
+        coef = np.ascontiguousarray(np.atleast_2d(self.coef_).T, dtype=X.dtype)
+        decisions = np.empty((X.shape[0], coef.shape[1]), dtype=X.dtype)
+
+        def decide(block, Z):
+            np.matmul(Z, coef, out=decisions[block])
+
+        each_block(decide, feature_map, X)
+        return decisions + self.intercept_.astype(X.dtype)
+
+    def _checked(self, X):
+        check_is_fitted(self)
+        return validated(self, X, reset=False)
+
+    def _checked_weight(self, sample_weight, X):
+        """Weights of the rows, None for none given."""
+        if sample_weight is None:
+            return None
+        sample_weight = _check_sample_weight(
+            sample_weight, X, dtype=X.dtype, ensure_non_negative=True
+        )
+        if not sample_weight.any():
+            raise ValueError("sample_weight must have a positive entry, got all zeros.")
+        return sample_weight
+
+    @staticmethod
+    def _outputs(decisions):
+        """Predictions of shape (n_samples, k) as users see them."""
+        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # A precomputed kernel is split by rows and columns.
+        tags.input_tags.pairwise = (
+            getattr(self.features, "kernel", None) == "precomputed"
+        )
+        return tags
