@@ -7,7 +7,14 @@ from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_limits
 
 from surff.normal_equations import NormalEquations
-from surff.solvers import SOLVERS, SingularError, cholesky, intercept, solve
+from surff.solvers import (
+    SOLVERS,
+    SingularError,
+    banded_solutions,
+    cholesky,
+    intercept,
+    solve,
+)
 
 ALPHAS = [1e-3, 0.7, 50.0]
 names = pytest.mark.parametrize("name", sorted(SOLVERS))
@@ -182,6 +189,27 @@ def test_cholesky_gives_the_same_path_on_several_threads(monkeypatch, columns):
     with threadpool_limits(2, user_api="blas"):
         found = list(cholesky(centred.gram, centred.moments, alphas))
     assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("weak", [False, True])
+def test_cholesky_of_many_alphas_is_that_of_each(monkeypatch, weak):
+    # A band serves the larger alphas, Cholesky the smallest and the singular ones.
+    monkeypatch.setattr("surff.solvers.BAND_COLUMNS", 9)
+    Z, Y = rank_deficient() if weak else problem(60, 9)
+    centred = equations(Z, Y).centred()
+    alphas = np.r_[0.0, 1e-14, 1e-9, np.logspace(-6, 3, 20)]
+    served = banded_solutions(centred.gram, centred.moments, list(alphas))
+    assert set(range(5, 23)) <= set(served) <= set(range(2, 23))
+    path = list(cholesky(centred.gram, centred.moments, alphas))
+    singles = [next(cholesky(centred.gram, centred.moments, [a])) for a in alphas]
+    assert (path[0] is None) == (path[1] is None) == weak
+    error = 9 * np.finfo(float).eps * np.trace(centred.gram)
+    for alpha, coef, single in zip(alphas, path, singles, strict=True):
+        assert (coef is None) == (single is None)
+        if weak and coef is not None:
+            assert_allclose(coef, single, atol=error / alpha * abs(coef).max())
+        elif coef is not None:
+            assert_allclose(coef, single, rtol=1e-10)
 
 
 @names

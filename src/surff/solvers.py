@@ -11,10 +11,19 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from surff._threads import map_slices, n_threads
+from surff._threads import map_slices, n_threads, single_threaded_blas
+from surff.banded import band_form, solve_shifted
 from surff.normal_equations import PARALLEL_COLUMNS
 
 __all__ = ["SOLVERS", "SingularError", "cholesky", "eigh", "solve"]
+
+#: Columns from which the band form pays, and alphas a thread.
+BAND_COLUMNS = 256
+BAND_ALPHAS = 6
+
+#: Smallest alpha and smallest pivot of the band form, in units of m times the rounding
+#: error of the largest diagonal entry. Below, the scale of each column matters.
+BAND_MARGIN = 1e3
 
 
 class SingularError(ValueError):
@@ -22,7 +31,7 @@ class SingularError(ValueError):
 
 
 def cholesky(gram, moments, alphas):
-    """Yield the coefficients of each alpha by a Cholesky factorisation each.
+    """Yield the coefficients of each alpha by Cholesky factorisations.
 
     Parameters
     ----------
@@ -42,22 +51,51 @@ def cholesky(gram, moments, alphas):
     -----
     ``m^3 / 3 + 2 m^2 k`` operations an alpha. Up to `PARALLEL_COLUMNS` columns each
     thread factors the matrix of an alpha of its own, at twice the speed of threads that
-    share one; a matrix a thread is held.
+    share one, and holds one matrix. Where each thread would have many to factor, the
+    matrix is reduced to a band first, ``4 m^3 / 3`` operations once, see
+    `surff.banded`; alphas so small that an orthogonal transformation loses digits which
+    Cholesky's factor keeps are left to that.
     """
     alphas = list(alphas)
     size = n_threads() if len(gram) <= PARALLEL_COLUMNS else 1
+    found = {}
+    if BAND_COLUMNS <= len(gram) <= PARALLEL_COLUMNS and len(alphas) >= (
+        BAND_ALPHAS * size
+    ):
+        found = banded_solutions(gram, moments, alphas)
+    others = [alpha for i, alpha in enumerate(alphas) if i not in found]
+    direct = side_by_side(gram, moments, others, size)
+    for i in range(len(alphas)):
+        yield found.pop(i) if i in found else next(direct)
+
+
+def side_by_side(gram, moments, alphas, size):
+    """Yield the coefficients of each alpha, a factorisation on each thread."""
     factors = [np.empty_like(gram) for _ in alphas[:size]]
     for first in range(0, len(alphas), size):
         group = alphas[first : first + size]
 
-        def factor_part(part, group=group):
+        def solve_part(part, group=group):
             return [
                 cholesky_solution(gram, moments, group[i], factors[i])
                 for i in range(part.start, part.stop)
             ]
 
-        for coefs in map_slices(factor_part, len(group), minimum=1):
+        for coefs in map_slices(solve_part, len(group), minimum=1):
             yield from coefs
+
+
+def banded_solutions(gram, moments, alphas):
+    """Coefficients by index of the alphas for which the band form is as good."""
+    floor = BAND_MARGIN * len(gram) * np.finfo(np.float64).eps * gram.diagonal().max()
+    large = [i for i, alpha in enumerate(alphas) if alpha > floor]
+    if not large:
+        return {}
+    with single_threaded_blas():  # threads that share so narrow products only wait
+        form = band_form(gram)
+        coefs, least = solve_shifted(form, moments, [alphas[i] for i in large])
+    solved = zip(large, coefs, least, strict=True)
+    return {i: coef for i, coef, pivot in solved if pivot > floor}
 
 
 def cholesky_solution(gram, moments, alpha, factor):
