@@ -70,8 +70,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             "modified"} or draw object, default="monte_carlo"
         How candidates are drawn; a key of `surff.draws.DRAWS` or an object. The guide
         to draws says which measures and numbers of features each is for.
-    select : None, {"leverage", "surrogate", "eerf", "alignment", "compression"} \
-            or selector, default=None
+    select : None, {"leverage", "surrogate", "eerf", "alignment", "compression", \
+            "residual"} or selector, default=None
         How frequencies are chosen among the candidates; a key of
         `surff.selection.SELECTORS`, an object such as
         ``SurrogateLeverage(n_candidates=8.0)``, or None to keep the draw as it is. A

@@ -280,8 +280,9 @@ class RidgeLeverage(_Resampling):
     n_rows : int or None, default=None
         Rows, drawn without replacement, from which :math:`Z^\top Z` is estimated
         without bias: m of n rows count n / m times each, so that alpha means the same.
-        None takes all. A row of weight w is drawn with w times the probability of one
-        of weight 1, and once at most.
+        None takes all. Take several times the 2 l columns of the pool: fewer rows make
+        the scores noisy, and the weights with them. A row of weight w is drawn with w
+        times the probability of one of weight 1, and once at most.
 
     Notes
     -----
