@@ -152,6 +152,13 @@ def table2(
     ablation: Annotated[
         bool, typer.Option("--ablation", help="Take RFF's part of the gain apart.")
     ] = False,
+    methods: Annotated[
+        list[str],
+        typer.Option(
+            help="Methods by name; `paper` is the paper's four, `all` is every one "
+            "(protocol fair)."
+        ),
+    ] = ["paper"],  # noqa: B006
     large: Large = False,
     seed: Seed = 0,
     printed: Annotated[
@@ -163,10 +170,12 @@ def table2(
     ] = None,
     out: Out = Path("results"),
 ):
-    """Accuracy and generation time of the four methods, beside the paper's."""
+    """Accuracy and generation time of the methods, beside the paper's."""
+    from surff.experiments.methods import METHODS, all_methods
     from surff.experiments.printed import printed_table
     from surff.experiments.table2 import Table2
 
+    sets = {"paper": METHODS, "all": all_methods()}
     with plain_errors(ValueError):
         config = Table2(
             datasets=tuple(datasets),
@@ -175,6 +184,7 @@ def table2(
             protocol=protocol,
             weights=weights,
             ablation=ablation,
+            methods=tuple(name for m in methods for name in sets.get(m, (m,))),
             large=large,
             seed=seed,
         )
@@ -234,13 +244,20 @@ def _run_table2(config, printed, out):
 def _show(config, rows, out, printed):
     from rich.console import Console
 
+    from surff.experiments.method_table import method_captions, rich_methods
     from surff.experiments.render import captions, rich_tables, summary_cells
     from surff.experiments.table2 import write_table2
 
     console = Console()
-    for table in rich_tables(summary_cells(rows, printed), config):
+    if config.more:
+        tables = rich_methods(summary_cells(rows, {}))
+        sentences = method_captions(config, rows)
+    else:
+        tables = rich_tables(summary_cells(rows, printed), config)
+        sentences = captions(config, rows)
+    for table in tables:
         console.print(table)
-    for sentence in captions(config, rows):
+    for sentence in sentences:
         console.print(sentence, style="dim", highlight=False)
     paths = write_table2(config, rows, out, printed)
     _written(console, out, paths)

@@ -27,7 +27,9 @@ from surff.experiments.approximation import (
     trial_rows,
     write_approximation,
 )
-from surff.experiments.figures import NAMES, STYLES
+from surff.experiments.figures import STYLES
+from surff.experiments.methods import METHODS
+from surff.experiments.protocol import ABLATION
 from surff.experiments.render import DRAW_LABELS
 from surff.experiments.store import ResultStore
 from surff.experiments.table2 import Trial
@@ -62,7 +64,7 @@ def synthetic(n=200, d=5):
 def test_every_draw_and_rule_has_a_name_and_a_style():
     methods = {*DRAWS, *(f"nystroem-{rule}" for rule in LANDMARKS)}
     assert set(Approximation().methods) == methods == DRAW_LABELS.keys()
-    assert STYLES.keys() == NAMES.keys()
+    assert STYLES.keys() == {*METHODS, *ABLATION, *DRAW_LABELS}
 
 
 def test_errors_are_those_of_the_public_features():

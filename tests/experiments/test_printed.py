@@ -2,13 +2,13 @@
 
 import pytest
 
+from surff.experiments.methods import METHODS
 from surff.experiments.printed import (
     EXPECTED_DEVIATION,
     PrintedCell,
     expected_deviation,
     printed_table,
 )
-from surff.experiments.protocol import METHODS
 
 
 def test_known_cells_and_no_others():

@@ -7,8 +7,8 @@ import math
 import pytest
 from rich.console import Console
 
+from surff.experiments.methods import METHODS
 from surff.experiments.printed import PrintedCell
-from surff.experiments.protocol import METHODS
 from surff.experiments.render import (
     captions,
     csv_table,

@@ -84,3 +84,12 @@ def test_deviation_counts_common_cells_only():
     deviation, n_cells = mean_absolute_deviation({1: 1.0}, {})
     assert math.isnan(deviation)
     assert n_cells == 0
+
+
+def test_differences_that_are_equal_up_to_rounding_are_equal():
+    values, same = {0: 0.8, 1: 0.9, 2: 1.1}, {0: 0.1, 1: 0.2, 2: 0.4}
+    assert len({values[i] - same[i] for i in range(3)}) > 1
+    assert paired_p_value(values, same) == 0.0
+    almost = {i: value * (1.0 + 2.0**-52) for i, value in values.items()}
+    assert almost != values
+    assert paired_p_value(values, almost) == 1.0

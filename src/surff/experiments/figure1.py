@@ -20,8 +20,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from surff.approximation import relative_error
 from surff.experiments.figures import figure1_figure, save
+from surff.experiments.methods import selectors
 from surff.experiments.protocol import (
-    LEVERAGE_LAMBDA,
     load_problem,
     published_part,
     seed_sequence,
@@ -40,7 +40,6 @@ from surff.experiments.statistics import summarise
 from surff.experiments.store import store_trials
 from surff.experiments.table2 import Silent, missing_trials, row_of
 from surff.features import FourierFeatures
-from surff.selection import RidgeLeverage, SurrogateLeverage
 
 __all__ = [
     "N_ROWS",
@@ -48,45 +47,12 @@ __all__ = [
     "prepared",
     "rich_figure1",
     "run_errors",
-    "selectors",
     "trial_errors",
     "write_figure1",
 ]
 
 #: Rows that errors are taken on, as in the paper.
 N_ROWS = 1_000
-
-
-def selectors(protocol, n_samples):
-    """Selectors of the weighted methods under a protocol.
-
-    Parameters
-    ----------
-    protocol : {"published", "literal", "fair"}
-    n_samples : int
-        Rows to train.
-
-    Returns
-    -------
-    selectors : dict
-        Maps "leverage" and "surrogate" to a selector.
-    """
-    if protocol == "fair":
-        return {
-            "leverage": RidgeLeverage(
-                1e-3 * n_samples, n_candidates=2.0, resample="without_replacement"
-            ),
-            "surrogate": SurrogateLeverage(
-                n_candidates=4.0, resample="without_replacement"
-            ),
-        }
-    resample = "reweight" if protocol == "published" else "multinomial"
-    return {
-        "leverage": RidgeLeverage(
-            LEVERAGE_LAMBDA * n_samples, n_candidates=1.0, resample=resample
-        ),
-        "surrogate": SurrogateLeverage(n_candidates=1.0, resample=resample),
-    }
 
 
 def prepared(problem, protocol, trial, seed):

@@ -11,7 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from surff.experiments.protocol import METHODS, PROBLEMS
+from surff.experiments.methods import METHODS
+from surff.experiments.protocol import PROBLEMS
 
 __all__ = ["EXPECTED_DEVIATION", "PrintedCell", "expected_deviation", "printed_table"]
 

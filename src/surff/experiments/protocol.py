@@ -19,7 +19,8 @@ fair
     columns standardised by training statistics (EEG clipped at 10 interquartile ranges
     around the median first), from grids that grow until the choice is inside.
 
-All methods of a trial share its split and, where they draw independently, its
+``fair`` runs every method of `surff.experiments.methods`, the other two the paper's
+four. All methods of a trial share its split and, where they draw independently, its
 frequencies, so comparisons are paired.
 """
 
@@ -35,24 +36,15 @@ from surff.alpha_selection import climb, held_out_decisions, splits_equations
 from surff.blocks import feature_blocks
 from surff.datasets import load
 from surff.draws import Halton, MonteCarlo
-from surff.features import FourierFeatures
+from surff.experiments.methods import LEVERAGE_LAMBDA, features_of
 from surff.fourier import FourierMap, fourier_moments
 from surff.leverage import ridge_column_scores, surrogate_column_scores
 from surff.normal_equations import CentredEquations, accumulate
 from surff.ridge import KernelRidgeClassifier
-from surff.selection import RidgeLeverage, SurrogateLeverage
 from surff.solvers import SingularError, cholesky
 from surff.spectral import Gaussian
 
-__all__ = ["METHODS", "PROBLEMS", "PROTOCOLS", "Problem", "load_problem"]
-
-#: Methods in the order of the table, with their printed names.
-METHODS = {
-    "rff": "RFF",
-    "qmc": "QMC",
-    "leverage": "leverage-RFF",
-    "surrogate": "Ours",
-}
+__all__ = ["ABLATION", "PROBLEMS", "PROTOCOLS", "Problem", "load_problem"]
 
 #: Rows of the ablation, ``published`` only.
 ABLATION = {"rff-alpha-2s": "RFF, alpha / (2 s)", "rff-wide": "RFF, wide alpha grid"}
@@ -60,9 +52,6 @@ ABLATION = {"rff-alpha-2s": "RFF, alpha / (2 s)", "rff-wide": "RFF, wide alpha g
 #: The paper's grid of lambda, and the one that is wide enough.
 PAPER_LAMBDAS = np.array([0.05, 0.1, 0.5, 1.0])
 WIDE_LAMBDAS = 10.0 ** np.arange(-9.0, 7.0)
-
-#: lambda of the ridge leverage scores.
-LEVERAGE_LAMBDA = 0.05
 
 #: ``fair`` chooses gamma on at most this many training rows and this multiple of d.
 GAMMA_ROWS = 10_000
@@ -433,17 +422,6 @@ def published_decisions(group, train, feature_map, X, rows):
 # -- literal and fair: the public estimators -------------------------------------------
 
 
-def features_of(method, n_features, multiple, gamma, seed, selectors):
-    """The `FourierFeatures` of a method."""
-    return FourierFeatures(
-        2 * multiple * n_features,
-        gamma=gamma,
-        draw="halton" if method == "qmc" else "monte_carlo",
-        select=selectors.get(method),
-        random_state=seed,
-    )
-
-
 def fitted_row(features, model, part):
     """Fit, test and time one method through the public estimators.
 
@@ -474,13 +452,11 @@ def literal_trial(
     n, n_features = part.X.shape
     rng = np.random.default_rng(seed_sequence(seed, problem, trial, multiple))
     fold_seed, map_seed = (int(value) for value in rng.integers(2**31, size=2))
-    selectors = {
-        "leverage": RidgeLeverage(LEVERAGE_LAMBDA * n, n_candidates=1.0),
-        "surrogate": SurrogateLeverage(n_candidates=1.0),
-    }
     rows = []
     for method in methods:
-        features = features_of(method, n_features, multiple, 1.0, map_seed, selectors)
+        features = features_of(
+            method, "literal", n_features, multiple, 1.0, map_seed, n
+        )
         model = KernelRidgeClassifier(
             alphas=n * PAPER_LAMBDAS,
             cv=StratifiedKFold(5, shuffle=True, random_state=fold_seed),
@@ -514,33 +490,24 @@ def fair_trial(
         )  # fmt: skip
         small = part._replace(X=X, y=y)
 
-    def selectors(n):
-        return {
-            "leverage": RidgeLeverage(
-                1e-3 * n, n_candidates=2.0, resample="without_replacement"
-            ),
-            "surrogate": SurrogateLeverage(
-                n_candidates=4.0, resample="without_replacement"
-            ),
-        }
-
     rows = []
     for method in methods:
 
         def score(gamma, method=method):
             features = features_of(
                 method,
+                "fair",
                 n_features,
                 min(multiple, GAMMA_MULTIPLE),
                 gamma,
                 map_seed,
-                selectors(len(small.y)),
+                len(small.y),
             )
             return model.set_params(features=features).fit(small.X, small.y).best_score_
 
         gamma, scores = climb(score, 1.0 / n_features)
         features = features_of(
-            method, n_features, multiple, gamma, map_seed, selectors(len(part.y))
+            method, "fair", n_features, multiple, gamma, map_seed, len(part.y)
         )
         result = fitted_row(features, model, part)
         result["at_grid_end"] += ends(gamma=(gamma, list(scores)))

@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from surff.datasets import DATASETS
+from surff.draws import DRAWS
+from surff.experiments.methods import METHODS, MORE, all_methods
 from surff.experiments.printed import PrintedCell, expected_deviation
-from surff.experiments.protocol import ABLATION, METHODS
+from surff.experiments.protocol import ABLATION
 from surff.experiments.statistics import (
     Summary,
     mean_absolute_deviation,
@@ -40,24 +42,14 @@ __all__ = [
 ]
 
 #: Printed names of the methods and of the ablation, in table order.
-LABELS = {**METHODS, **ABLATION}
+LABELS = {**all_methods(), **ABLATION}
 
 #: Printed names of the draws and of the Nystrom landmark rules, in table order.
 DRAW_LABELS = {
     "monte_carlo": "iid (RFF)",
     "halton": "Halton",
-    "sobol": "Sobol",
-    "orthogonal": "orthogonal",
-    "structured_orthogonal": "structured (SORF)",
-    "spherical_radial": "spherical-radial",
-    "gauss_hermite": "Gauss-Hermite",
-    "sparse_grid": "sparse grid",
-    "reweighted": "re-weighted",
-    "modified": "modified RFF",
-    "nystroem-uniform": "Nystrom uniform",
-    "nystroem-leverage": "Nystrom leverage",
-    "nystroem-rpcholesky": "Nystrom RPCholesky",
-    "nystroem-kmeans": "Nystrom k-means",
+    **{name: label for name, label in MORE.items() if name in DRAWS},
+    **{name: label for name, label in MORE.items() if name.startswith("nystroem-")},
 }
 
 #: Methods that carry the paper's bullet where they are better than RFF.

@@ -74,7 +74,7 @@ def paired_p_value(values, reference):
     -------
     p : float
         NaN for fewer than two pairs, where there is nothing to test. Pairs that all
-        differ by the same amount have p = 0, or p = 1 if that is zero.
+        differ by the same amount, up to rounding, have p = 0, or p = 1 if that is zero.
 
     Examples
     --------
@@ -87,8 +87,9 @@ def paired_p_value(values, reference):
     a = np.array([values[trial] for trial in trials])
     b = np.array([reference[trial] for trial in trials])
     difference = a - b
-    if np.ptp(difference) == 0:  # the statistic is 0/0 or infinite
-        return 0.0 if difference[0] else 1.0
+    rounding = 8 * np.finfo(float).eps * max(np.abs(a).max(), np.abs(b).max())
+    if np.ptp(difference) <= rounding:  # the statistic is 0/0 or infinite
+        return 0.0 if np.abs(difference).max() > rounding else 1.0
     return float(stats.ttest_rel(a, b).pvalue)
 
 

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from surff.datasets import DATASETS
 from surff.experiments.figures import save, table2_figure
+from surff.experiments.method_table import write_methods
+from surff.experiments.methods import METHODS, MORE, all_methods, why_not
 from surff.experiments.protocol import (
     ABLATION,
-    METHODS,
     PROBLEMS,
     PROTOCOLS,
     load_problem,
@@ -74,7 +75,8 @@ class Table2:
         Two more rows, RFF with alpha / (2 s) and RFF with a wide grid; ``published``
         alone.
     methods : tuple of str
-        Keys of `surff.experiments.protocol.METHODS`.
+        Names of `surff.experiments.methods`; those that the paper does not compare run
+        under ``fair`` alone.
     seed : int
         Of everything random, >= 0.
     large : bool
@@ -98,7 +100,7 @@ class Table2:
 
     def __post_init__(self):
         _check_names("datasets", self.datasets, PROBLEMS)
-        _check_names("methods", self.methods, METHODS)
+        _check_names("methods", self.methods, all_methods())
         _check_names("protocol", (self.protocol,), PROTOCOLS)
         _check_names("weights", (self.weights,), WEIGHTS)
         for multiple in self.multiples:
@@ -107,6 +109,11 @@ class Table2:
         _check_at_least("seed", self.seed, 0)
         if not self.multiples:
             raise ValueError("multiples must have at least one number, got none.")
+        if self.more and self.protocol != "fair":
+            raise ValueError(
+                f"methods that the paper does not compare ({', '.join(self.more)}) run "
+                f"under the protocol 'fair', got protocol={self.protocol!r}."
+            )
         if self.protocol != "published":
             if self.weights != "own":
                 raise ValueError(
@@ -119,7 +126,7 @@ class Table2:
                     f"protocol={self.protocol!r}."
                 )
         # In the order of the table, once each.
-        order = {name: i for i, name in enumerate(METHODS)}
+        order = {name: i for i, name in enumerate(all_methods())}
         methods = sorted(set(self.methods), key=order.get)
         object.__setattr__(self, "datasets", tuple(dict.fromkeys(self.datasets)))
         object.__setattr__(self, "methods", tuple(methods))
@@ -129,6 +136,16 @@ class Table2:
     def all_methods(self):
         """Names of the methods and, if asked for, of the ablation."""
         return (*self.methods, *(ABLATION if self.ablation else ()))
+
+    @property
+    def more(self):
+        """Names of the methods that the paper does not compare."""
+        return tuple(method for method in self.methods if method in MORE)
+
+    def methods_at(self, dataset, multiple):
+        """Those of `all_methods` that have a map of a size."""
+        d = DATASETS[dataset].n_features
+        return tuple(m for m in self.all_methods if not why_not(m, d, multiple))
 
     def multiples_of(self, dataset):
         """Multiples that a data set runs at."""
@@ -228,7 +245,7 @@ def missing_trials(config, store):
             for trial in range(config.trials):
                 methods = tuple(
                     method
-                    for method in config.all_methods
+                    for method in config.methods_at(dataset, multiple)
                     if _key(config, dataset, multiple, trial, method) not in store
                 )
                 if methods:
@@ -281,7 +298,7 @@ def run_table2(config, store, progress=None):
             problem,
             trial.multiple,
             trial.trial,
-            [method for method in trial.methods if method in METHODS],
+            [method for method in trial.methods if method not in ABLATION],
             weights=config.weights,
             ablation=any(method in ABLATION for method in trial.methods),
             seed=config.seed,
@@ -309,7 +326,7 @@ def select_rows(config, rows):
         _key(config, dataset, multiple, trial, method)
         for dataset in config.datasets
         for multiple in config.multiples_of(dataset)
-        for method in config.all_methods
+        for method in config.methods_at(dataset, multiple)
         for trial in range(config.trials)
     )
     return [by_key[key] for key in keys if key in by_key]
@@ -317,6 +334,9 @@ def select_rows(config, rows):
 
 def write_table2(config, rows, out, printed):
     """Render rows into a directory: Markdown, LaTeX, CSV, and a picture a data set.
+
+    A table of more than the paper's methods has a row for each and is named
+    ``methods`` instead of ``table2``; see `surff.experiments.method_table`.
 
     Parameters
     ----------
@@ -334,6 +354,8 @@ def write_table2(config, rows, out, printed):
     paths : list of Path
         The tables, then the pictures.
     """
+    if config.more:
+        return write_methods(config, rows, out)
     cells = summary_cells(rows, printed)
     sentences = captions(config, rows)
     out.mkdir(parents=True, exist_ok=True)
