@@ -1,0 +1,130 @@
+"""Memory in the rows: what `docs/costs.md` says of each method, by its name.
+
+What a method holds for one more row is the slope of its peak between two numbers of
+rows, both of many blocks, so that blocks and matrices of columns cancel. A column of
+features takes 8 bytes a row: a method that held the features of its pool, or of its
+map, would need 8 times the number of columns.
+"""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from surff import FourierFeatures, KernelRidgeRegressor, NystroemFeatures
+from surff.draws import DRAWS
+from surff.landmarks import LANDMARK_RULES
+from surff.selection import SELECTORS
+from surff.solvers import SOLVERS
+from surff.spectral import Gaussian
+
+N_COMPONENTS = 64
+FEW = 40_000
+
+#: Bytes a row that are no matrix of features: indices, scores, rows of a fold, and
+#: what the peaks of threads vary by. Half of a map's features.
+SOME = 4.0 * N_COMPONENTS
+
+
+@pytest.fixture(scope="module")
+def data():
+    X = np.random.default_rng(0).normal(size=(4 * FEW, 3))
+    return X, np.sin(X[:, 0])
+
+
+def bytes_a_row(fit, X, *y, few=FEW):
+    """Slope of the peak of ``fit(X, *y)`` from some rows to twice as many."""
+    fit(X[:500], *(target[:500] for target in y))  # compiled before memory is watched
+    peaks = []
+    with threadpool_limits(2, user_api="blas"):
+        for n in (few, 2 * few):
+            tracemalloc.start()
+            fit(X[:n], *(target[:n] for target in y))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    return (peaks[1] - peaks[0]) / few
+
+
+def features(**options):
+    return FourierFeatures(N_COMPONENTS, gamma=0.3, random_state=0, **options)
+
+
+@pytest.mark.parametrize("draw", sorted(DRAWS))
+def test_draws_do_not_look_at_the_rows(draw, data):
+    assert bytes_a_row(features(draw=draw).fit, data[0]) < 1.0
+
+
+@pytest.mark.parametrize("select", sorted(SELECTORS))
+def test_selectors_hold_no_features_of_the_pool(select, data):
+    assert bytes_a_row(features(select=select).fit, *data) < SOME
+
+
+@pytest.mark.parametrize("rule", [*LANDMARK_RULES, "kmeans"])
+def test_landmark_rules_hold_no_columns_of_the_kernel_but_rpcholesky(rule, data):
+    nystroem = NystroemFeatures(N_COMPONENTS, gamma=0.3, landmarks=rule, random_state=0)
+    held = bytes_a_row(nystroem.fit, data[0], few=2 * FEW)
+    if rule == "rpcholesky":  # the factor, n by m + 1
+        assert 8 * N_COMPONENTS < held < 8 * (N_COMPONENTS + 1) + SOME
+    else:
+        assert held < SOME
+
+
+@pytest.mark.parametrize("cv", [3, "gcv", "loo"])
+def test_criteria_hold_no_features(cv, data):
+    model = KernelRidgeRegressor(features(), alphas=[0.1, 1.0], cv=cv)
+    assert bytes_a_row(model.fit, *data) < SOME
+
+
+def test_a_matrix_of_features_would_be_seen(data):
+    held = bytes_a_row(features().fit_transform, data[0])
+    assert held > 8 * N_COMPONENTS - 1
+
+
+# Columns and frequencies
+
+
+def peak_of(function):
+    """Peak in numbers of 8 bytes, on one thread."""
+    with threadpool_limits(1, user_api="blas"):
+        function()  # compiled, and tables read, before memory is watched
+        tracemalloc.start()
+        function()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return peak / 8
+
+
+@pytest.mark.parametrize("draw", sorted(DRAWS))
+def test_draws_hold_some_matrices_of_frequencies(draw):
+    s, d = 1000, 30
+    held = peak_of(
+        lambda: DRAWS[draw]().draw(Gaussian(), s, d, np.random.default_rng(0))
+    )
+    if draw in ("reweighted", "sparse_grid"):  # four differences a frequency, fitted
+        assert held < 20 * s**2
+    elif draw == "structured_orthogonal":  # norms, and three signs of a byte
+        assert held < 10 * s
+    else:
+        assert held < 10 * s * d
+
+
+def test_structured_frequencies_are_no_matrix_in_many_columns():
+    s, d = 4096, 2048
+    draw = DRAWS["structured_orthogonal"]()
+    drawn = draw.draw(Gaussian(), s, d, np.random.default_rng(0))
+    X = np.random.default_rng(0).normal(size=(4, d))
+    held = peak_of(lambda: draw.draw(Gaussian(), s, d, np.random.default_rng(0)))
+    assert held < 20 * s
+    # Signs as floats, the rows and 32 of them side by side in three stages.
+    assert peak_of(lambda: drawn.projections(X)) < 3 * s + 200 * d + 4 * s
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("n_alphas", [2, 30])
+def test_solvers_hold_some_matrices_of_columns(solver, n_alphas):
+    m = 400
+    Z = np.random.default_rng(0).normal(size=(1000, m))
+    gram, alphas = np.asfortranarray(Z.T @ Z), np.geomspace(1.0, 1e3, n_alphas)
+    held = peak_of(lambda: list(SOLVERS[solver](gram, Z[:1].T, alphas)))
+    assert held < 6 * m**2
