@@ -7,6 +7,7 @@ from surff.displays import (
     KernelApproximationDisplay,
 )
 from surff.features import FourierFeatures
+from surff.logistic import KernelLogisticClassifier
 from surff.nystroem import NystroemFeatures
 from surff.persistence import load, save
 from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
@@ -30,6 +31,7 @@ __all__ = [
     "GradientAdaptation",
     "KernelAlignment",
     "KernelApproximationDisplay",
+    "KernelLogisticClassifier",
     "KernelRidgeClassifier",
     "KernelRidgeRegressor",
     "NystroemFeatures",

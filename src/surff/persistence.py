@@ -14,6 +14,7 @@ from surff.alpha_selection import AlphaPath
 from surff.draws import DRAWS
 from surff.draws.structured import HadamardFrequencies
 from surff.features import FourierFeatures
+from surff.logistic import KernelLogisticClassifier
 from surff.normal_equations import NormalEquations
 from surff.nystroem import NystroemFeatures
 from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
@@ -37,6 +38,7 @@ TRUSTED_TYPES = (
             AlphaPath,
             FourierFeatures,
             HadamardFrequencies,
+            KernelLogisticClassifier,
             KernelRidgeClassifier,
             KernelRidgeRegressor,
             NormalEquations,
