@@ -186,7 +186,8 @@ def test_run_and_resume(tmp_path, small):
 
 
 def test_everything_left_out_is_named_in_every_output(tmp_path, small):
-    config = make_config(kernel="laplacian", draws=("monte_carlo", "orthogonal"))
+    draws = ("monte_carlo", "orthogonal", "gauss_hermite")
+    config = make_config(kernel="laplacian", draws=draws)
     store = ResultStore(tmp_path / "approximation.jsonl", KEY)
     run_approximation(config, store)
     rows = select_rows(config, store.rows)
@@ -200,11 +201,11 @@ def test_everything_left_out_is_named_in_every_output(tmp_path, small):
         assert "Laplace is not isotropic" in text
         assert "landmarks are all of 120 rows" in text
     text = paths[0].read_text("utf-8")
-    assert "Left out: orthogonal at d, 2d: " in text
+    assert "Left out: orthogonal, Gauss-Hermite at d, 2d: Laplace is not" in text
     assert "alpha = 0.001 n = 0.06." in text
     with paths[2].open(newline="") as file:
         lines = {(row["method"], row["multiple"]): row for row in csv.DictReader(file)}
-    assert len(lines) == 2 * 4
+    assert len(lines) == 2 * 5
     found = [r["delta"] for r in rows if r["method"] == "monte_carlo"][:2]
     line = lines["monte_carlo", "1"]
     assert float(line["delta"]) == pytest.approx(np.mean(found), rel=1e-5)

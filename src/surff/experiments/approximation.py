@@ -457,14 +457,17 @@ def captions(config, rows):
 
 
 def _left_out_texts(rows):
-    reasons = {}
+    sizes = {}
     for row in rows:
         if "left_out" in row:
-            sizes = reasons.setdefault((row["method"], row["left_out"]), {})
-            sizes[_size(row["multiple"])] = None
+            found = sizes.setdefault((row["left_out"], row["method"]), {})
+            found[_size(row["multiple"])] = None
+    methods = {}
+    for (reason, method), found in sizes.items():
+        methods.setdefault((reason, ", ".join(found)), []).append(DRAW_LABELS[method])
     return [
-        f"Left out: {DRAW_LABELS[method]} at {', '.join(sizes)}: {reason}"
-        for (method, reason), sizes in reasons.items()
+        f"Left out: {', '.join(names)} at {where}: {reason.rstrip('.')}."
+        for (reason, where), names in methods.items()
     ]
 
 
