@@ -4,16 +4,36 @@ On a shared machine absolute times drift; the ratio of two runs that follow one 
 does not. `rounds` runs every callable for a while in each round and keeps the median,
 so that none pays for what the one before left behind (cold caches, BLAS threads that
 spin on the other cores for some 30 ms after a product); `ratio` compares two of them
-round by round.
+round by round. Where other programs keep the processor busy, `add_clock` offers to
+count the processor's time of a single thread instead, which they hardly change.
 """
 
+import contextlib
 import statistics
 import time
 
-__all__ = ["ratio", "rounds"]
+from threadpoolctl import threadpool_limits
+
+__all__ = ["add_clock", "clock_and_limit", "ratio", "rounds"]
 
 
-def rounds(callables, repeats, in_a_row=5, at_least=0.3):
+def add_clock(parser):
+    """Add ``--one-thread`` to a command line."""
+    parser.add_argument(
+        "--one-thread",
+        action="store_true",
+        help="count processor time on one thread: for a machine that others use, too",
+    )
+
+
+def clock_and_limit(options):
+    """The clock that the options ask for, and a context that limits the threads."""
+    if options.one_thread:
+        return time.process_time, threadpool_limits(1)
+    return time.perf_counter, contextlib.nullcontext()
+
+
+def rounds(callables, repeats, in_a_row=5, at_least=0.3, clock=time.perf_counter):
     """Seconds of each callable in each round, after one round that is not counted.
 
     Parameters
@@ -26,6 +46,8 @@ def rounds(callables, repeats, in_a_row=5, at_least=0.3):
         Least runs of each callable in a round, whose median counts.
     at_least : float, default=0.3
         Seconds for which each is run in a round, ten times what BLAS threads spin.
+    clock : callable, default=time.perf_counter
+        Gives the time in seconds.
 
     Returns
     -------
@@ -37,9 +59,9 @@ def rounds(callables, repeats, in_a_row=5, at_least=0.3):
             runs = []
             end = time.perf_counter() + at_least
             while len(runs) < in_a_row or time.perf_counter() < end:
-                start = time.perf_counter()
+                start = clock()
                 function()
-                runs.append(time.perf_counter() - start)
+                runs.append(clock() - start)
             if counted >= 0:
                 seconds[name].append(statistics.median(runs))
     return seconds

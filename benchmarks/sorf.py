@@ -10,7 +10,7 @@ import argparse
 
 import numpy as np
 
-from paired import ratio, rounds
+from paired import add_clock, clock_and_limit, ratio, rounds
 from surff._threads import map_slices
 from surff.draws import StructuredOrthogonal
 from surff.fourier import fourier_features
@@ -20,7 +20,7 @@ from surff.spectral import Gaussian
 BLOCKS = [(512, 64, 16384), (512, 256, 16384), (512, 1024, 16384)]
 
 
-def compare(dtype, n_rows, n_features, n_frequencies, repeats):
+def compare(dtype, n_rows, n_features, n_frequencies, repeats, clock):
     """Print one row: how many times as fast projections and features are."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, n_features)).astype(dtype)
@@ -41,6 +41,7 @@ def compare(dtype, n_rows, n_features, n_frequencies, repeats):
             "dense features": lambda: fourier_features(X, dense, out=Z),
         },
         repeats,
+        clock=clock,
     )
     row = f"| {np.dtype(dtype).name} | {n_rows} x {n_features} | {n_frequencies} |"
     for kind in ("", " features"):
@@ -52,15 +53,18 @@ def compare(dtype, n_rows, n_features, n_frequencies, repeats):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=7)
-    repeats = parser.parse_args().repeats
+    add_clock(parser)
+    options = parser.parse_args()
+    clock, limit = clock_and_limit(options)
     print(
         "| dtype | block | frequencies | projections | min to max | features "
         "| min to max |"
     )
     print("|---|---|---:|---:|---|---:|---|")
-    for dtype in (np.float64, np.float32):
-        for block in BLOCKS:
-            compare(dtype, *block, repeats)
+    with limit:
+        for dtype in (np.float64, np.float32):
+            for block in BLOCKS:
+                compare(dtype, *block, options.repeats, clock)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ Every solver minimises :math:`\|Y - Z \beta\|^2 + \alpha \|\beta\|^2`, that is s
 for one ``alpha`` after the other, and is a generator of coefficients.
 """
 
+import contextlib
+
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
@@ -16,6 +18,9 @@ from surff.banded import band_form, solve_shifted
 from surff.normal_equations import PARALLEL_COLUMNS
 
 __all__ = ["SOLVERS", "SingularError", "cholesky", "eigh", "solve"]
+
+#: Columns up to which one thread factors a matrix.
+SINGLE_COLUMNS = 2048
 
 #: Columns from which the band form pays, and alphas a thread.
 BAND_COLUMNS = 256
@@ -81,7 +86,11 @@ def side_by_side(gram, moments, alphas, size):
                 for i in range(part.start, part.stop)
             ]
 
-        for coefs in map_slices(solve_part, len(group), minimum=1):
+        # For a small matrix, BLAS threads cost more than they save if they must wait.
+        alone = len(gram) <= SINGLE_COLUMNS
+        with single_threaded_blas() if alone else contextlib.nullcontext():
+            parts = map_slices(solve_part, len(group), minimum=1)
+        for coefs in parts:
             yield from coefs
 
 

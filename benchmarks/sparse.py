@@ -1,0 +1,62 @@
+"""Features of sparse rows as of text, against scikit-learn's RBFSampler.
+
+Rows with a few counts among many columns, as a bag of words gives them; neither side
+makes them dense. The ratio is rows a second, ours over theirs, round by round. Run:
+``python benchmarks/sparse.py``.
+"""
+
+import argparse
+
+import numpy as np
+from scipy import sparse
+from sklearn.kernel_approximation import RBFSampler
+
+from paired import add_clock, clock_and_limit, ratio, rounds
+from surff import FourierFeatures
+
+#: Rows, input columns, share of entries that are not zero, and frequencies.
+ROWS, FEATURES, DENSITY, FREQUENCIES = 20_000, 100_000, 1e-4, 1024
+
+
+def compare(dtype, columns, repeats, clock):
+    """Print one row: ours has ``columns`` columns, RBFSampler one a frequency."""
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(DENSITY * FEATURES, ROWS)
+    pointers = np.r_[0, np.cumsum(counts)]
+    words = rng.integers(FEATURES, size=pointers[-1])
+    values = rng.random(pointers[-1]).astype(dtype)
+    X = sparse.csr_matrix((values, words, pointers), shape=(ROWS, FEATURES))
+    ours = FourierFeatures(columns, gamma=0.5, random_state=0).fit(X)
+    theirs = RBFSampler(gamma=0.5, n_components=FREQUENCIES, random_state=0).fit(X)
+    seconds = rounds(
+        {"surff": lambda: ours.transform(X), "sklearn": lambda: theirs.transform(X)},
+        repeats,
+        in_a_row=3,
+        clock=clock,
+    )
+    rate = np.median([ROWS / s for s in seconds["surff"]]) / 1e3
+    median, low, high = ratio(seconds["sklearn"], seconds["surff"])
+    print(
+        f"| {np.dtype(dtype).name} | {ROWS} x {FEATURES} | {columns} | {rate:.0f} "
+        f"| {median:.1f} | {low:.1f} to {high:.1f} |",
+        flush=True,
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    add_clock(parser)
+    options = parser.parse_args()
+    clock, limit = clock_and_limit(options)
+    print(f"RBFSampler has {FREQUENCIES} columns.\n")
+    print("| dtype | rows | columns | thousand rows/s | surff / sklearn | min to max |")
+    print("|---|---|---:|---:|---:|---|")
+    with limit:
+        for dtype in (np.float64, np.float32):
+            for columns in (FREQUENCIES, 2 * FREQUENCIES):
+                compare(dtype, columns, options.repeats, clock)
+
+
+if __name__ == "__main__":
+    main()
