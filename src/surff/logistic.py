@@ -54,8 +54,8 @@ AUTO_DECADES = np.arange(-5.0, 1.5, 0.5)
 AUTO_LIMITS = (-9.0, 5.0)
 AUTO_STEP = np.arange(0.5, 2.5, 0.5)
 
-#: Least tolerance of the fits that only rank alphas.
-PATH_TOL = 1e-3
+#: Least tolerance, and most passes, of the fits that only rank alphas.
+PATH_TOL, PATH_PASSES = 1e-3, 200
 
 
 def losses(decisions, codes):
@@ -280,7 +280,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         Most passes over the data for a fit.
     tol : float, default=1e-4
         Accuracy of the fit, > 0: the loss per row that is still to be gained is about
-        ``tol**2``. The fits that rank alphas are made to 1e-3 at most.
+        ``tol**2``. The fits that rank alphas end at 1e-3 or after 200 passes.
 
     Attributes
     ----------
@@ -464,7 +464,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
                     n_classes=len(self.classes_),
                     fit_intercept=self.fit_intercept,
                     tol=max(self.tol, PATH_TOL),
-                    max_iter=self.max_iter,
+                    max_iter=min(self.max_iter, PATH_PASSES),
                 )
                 decisions = held_out_decisions(
                     split.feature_map, X, test, coefs, intercepts
