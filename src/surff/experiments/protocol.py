@@ -29,6 +29,7 @@ import zlib
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from surff._threads import map_slices
@@ -471,6 +472,41 @@ def literal_trial(
     return rows
 
 
+def choose_gamma(model, features_at, X, y, multiple, seed):
+    """The bandwidth of ``fair``: uphill in the score of a model from ``1 / d``.
+
+    Parameters
+    ----------
+    model : KernelRidgeClassifier or KernelRidgeRegressor
+        Scores a bandwidth; its features are set.
+    features_at : callable
+        ``features_at(gamma, multiple, n_samples)`` makes features.
+    X, y : ndarray
+        Training rows; the score is taken on at most ``GAMMA_ROWS`` of them.
+    multiple : int
+        s / d; the score is taken at no more than ``GAMMA_MULTIPLE``.
+    seed : int
+        Chooses the rows.
+
+    Returns
+    -------
+    gamma : float
+    scores : dict of float to float
+        As `surff.alpha_selection.climb` returns.
+    """
+    if len(y) > GAMMA_ROWS:
+        X, _, y, _ = train_test_split(
+            X, y, train_size=GAMMA_ROWS, random_state=seed,
+            stratify=y if is_classifier(model) else None,
+        )  # fmt: skip
+
+    def score(gamma):
+        features = features_at(gamma, min(multiple, GAMMA_MULTIPLE), len(y))
+        return model.set_params(features=features).fit(X, y).best_score_
+
+    return climb(score, 1.0 / X.shape[1])
+
+
 def fair_trial(
     problem, multiple, trial, methods, *, weights="own", ablation=False, seed=0
 ):
@@ -482,33 +518,18 @@ def fair_trial(
     model = KernelRidgeClassifier(
         cv=StratifiedKFold(5, shuffle=True, random_state=fold_seed)
     )
-    small = part
-    if len(part.y) > GAMMA_ROWS:
-        X, _, y, _ = train_test_split(
-            part.X, part.y, train_size=GAMMA_ROWS, stratify=part.y,
-            random_state=fold_seed,
-        )  # fmt: skip
-        small = part._replace(X=X, y=y)
-
     rows = []
     for method in methods:
 
-        def score(gamma, method=method):
-            features = features_of(
-                method,
-                "fair",
-                n_features,
-                min(multiple, GAMMA_MULTIPLE),
-                gamma,
-                map_seed,
-                len(small.y),
+        def features_at(gamma, multiple, n_samples, method=method):
+            return features_of(
+                method, "fair", n_features, multiple, gamma, map_seed, n_samples
             )
-            return model.set_params(features=features).fit(small.X, small.y).best_score_
 
-        gamma, scores = climb(score, 1.0 / n_features)
-        features = features_of(
-            method, "fair", n_features, multiple, gamma, map_seed, len(part.y)
+        gamma, scores = choose_gamma(
+            model, features_at, part.X, part.y, multiple, fold_seed
         )
+        features = features_at(gamma, multiple, len(part.y))
         result = fitted_row(features, model, part)
         result["at_grid_end"] += ends(gamma=(gamma, list(scores)))
         rows.append(
