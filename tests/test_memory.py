@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from surff import FourierFeatures, KernelRidgeRegressor, NystroemFeatures
+from surff import (
+    FourierFeatures,
+    KernelLogisticClassifier,
+    KernelRidgeRegressor,
+    NystroemFeatures,
+)
+from surff.adaptation import ADAPTATIONS, AgopAdaptation, GradientAdaptation
 from surff.draws import DRAWS
 from surff.landmarks import LANDMARK_RULES
 from surff.selection import SELECTORS
@@ -25,6 +31,12 @@ FEW = 40_000
 #: Bytes a row that are no matrix of features: indices, scores, rows of a fold, and
 #: what the peaks of threads vary by. Half of a map's features.
 SOME = 4.0 * N_COMPONENTS
+
+#: Adaptations that do little of what they do.
+SHORT = {
+    "agop": AgopAdaptation(n_rounds=1, factors=(1.0,)),
+    "gradient": GradientAdaptation(n_steps=4, n_checks=1),
+}
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +72,12 @@ def test_selectors_hold_no_features_of_the_pool(select, data):
     assert bytes_a_row(features(select=select).fit, *data) < SOME
 
 
+@pytest.mark.parametrize("adapt", sorted(SHORT))
+def test_adaptations_hold_some_rows_and_a_batch(adapt, data):
+    assert set(SHORT) == set(ADAPTATIONS) - {"auto"}  # which is the two in turn
+    assert bytes_a_row(features(adapt=SHORT[adapt]).fit, *data) < SOME
+
+
 @pytest.mark.parametrize("rule", [*LANDMARK_RULES, "kmeans"])
 def test_landmark_rules_hold_no_columns_of_the_kernel_but_rpcholesky(rule, data):
     nystroem = NystroemFeatures(N_COMPONENTS, gamma=0.3, landmarks=rule, random_state=0)
@@ -74,6 +92,12 @@ def test_landmark_rules_hold_no_columns_of_the_kernel_but_rpcholesky(rule, data)
 def test_criteria_hold_no_features(cv, data):
     model = KernelRidgeRegressor(features(), alphas=[0.1, 1.0], cv=cv)
     assert bytes_a_row(model.fit, *data) < SOME
+
+
+def test_logistic_regression_holds_no_features(data):
+    X, y = data
+    model = KernelLogisticClassifier(features(), alphas=[1e3, 1e4], cv=2)
+    assert bytes_a_row(model.fit, X, y > 0) < SOME
 
 
 def test_a_matrix_of_features_would_be_seen(data):
@@ -97,7 +121,7 @@ def peak_of(function):
 
 @pytest.mark.parametrize("draw", sorted(DRAWS))
 def test_draws_hold_some_matrices_of_frequencies(draw):
-    s, d = 1000, 30
+    s, d = 300, 30
     held = peak_of(
         lambda: DRAWS[draw]().draw(Gaussian(), s, d, np.random.default_rng(0))
     )
