@@ -50,7 +50,7 @@ __all__ = ["KernelLogisticClassifier", "logistic_path", "loss_and_gradient", "lo
 
 #: ``alphas="auto"``: decades relative to the mean eigenvalue of the Gram matrix, how
 #: far the grid may grow when the best lies at an end, and by what.
-AUTO_DECADES = np.arange(-5.0, 1.5, 0.5)
+AUTO_DECADES = np.arange(-4.0, 1.5, 0.5)
 AUTO_LIMITS = (-9.0, 5.0)
 AUTO_STEP = np.arange(0.5, 2.5, 0.5)
 
@@ -59,7 +59,7 @@ PATH_TOL, PATH_PASSES = 1e-3, 200
 
 
 def losses(decisions, codes):
-    r"""Negative log likelihood of each row.
+    r"""Negative log likelihood of each row, and what the classes' probabilities are.
 
     Parameters
     ----------
@@ -72,25 +72,27 @@ def losses(decisions, codes):
     -------
     losses : ndarray of shape (n_rows, n_alphas)
         :math:`\ell(y, f) \ge 0`.
+    probabilities : ndarray of shape (n_rows, n_alphas, k)
+        Of each class; of class 1 where k is 1.
 
     Examples
     --------
     >>> import numpy as np
-    >>> losses(np.zeros((1, 1, 1)), [1]).round(4), losses(np.zeros((1, 1, 3)), [2])
-    (array([[0.6931]]), array([[1.09861229]]))
+    >>> losses(np.zeros((1, 1, 1)), [1])
+    (array([[0.69314718]]), array([[[0.5]]]))
     """
     codes = np.asarray(codes)
     if decisions.shape[2] == 1:
         # log(1 + e^-f) where y is 1, log(1 + e^f) where it is 0.
         signs = np.where(codes == 1, -1.0, 1.0)
-        return np.logaddexp(0.0, signs[:, None] * decisions[:, :, 0])
+        signed = signs[:, None] * decisions[:, :, 0]
+        return np.logaddexp(0.0, signed), expit(decisions)
     own = np.take_along_axis(decisions, codes[:, None, None], axis=2)[:, :, 0]
-    return logsumexp(decisions, axis=2) - own
-
-
-def probabilities(decisions):
-    """Probabilities of the last axis's classes; of class 1 where it has length 1."""
-    return expit(decisions) if decisions.shape[-1] == 1 else softmax(decisions, axis=-1)
+    top = decisions.max(axis=2)
+    P = np.exp(decisions - top[:, :, None])
+    total = P.sum(axis=2)
+    P /= total[:, :, None]
+    return np.log(total) + top - own, P
 
 
 def loss_and_gradient(
@@ -135,8 +137,8 @@ def loss_and_gradient(
             decisions = (Z @ flat).reshape(len(Z), n_alphas, k) + intercepts
             y = codes[index]
             weight = np.ones(len(Z)) if sample_weight is None else sample_weight[index]
-            loss += weight @ losses(decisions, y)
-            residual = probabilities(decisions)
+            row_losses, residual = losses(decisions, y)
+            loss += weight @ row_losses
             if k == 1:
                 residual -= y[:, None, None]
             else:
@@ -268,7 +270,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
     alphas : "auto", float or array-like, default="auto"
         Regularisation, > 0; ``1 / C`` of `sklearn.linear_model.LogisticRegression`. One
         number is used as it is; among several the one with the least held-out log loss
-        is chosen; "auto" takes half decades from 1e-5 to 10 times the mean eigenvalue
+        is chosen; "auto" takes half decades from 1e-4 to 10 times the mean eigenvalue
         of the Gram matrix and grows while the best is at an end.
     cv : int, splitter or iterable, default=5
         Cross-validation, see `sklearn.model_selection.check_cv`; stratified for an int.
@@ -470,7 +472,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
                     split.feature_map, X, test, coefs, intercepts
                 )
                 weight = None if sample_weight is None else sample_weight[test]
-                row_losses = losses(decisions, codes[test])
+                row_losses, _ = losses(decisions, codes[test])
                 columns.append(-np.average(row_losses, axis=0, weights=weight))
             return np.column_stack(columns)
 
@@ -542,8 +544,10 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         probabilities : ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``; rows sum to 1.
         """
-        found = probabilities(self._decisions(self._checked(X)))
-        return np.hstack([1.0 - found, found]) if found.shape[1] == 1 else found
+        decisions = self._decisions(self._checked(X))
+        if decisions.shape[1] > 1:
+            return softmax(decisions, axis=1)
+        return np.hstack([expit(-decisions), expit(decisions)])
 
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`, exact for small probabilities too.
