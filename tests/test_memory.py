@@ -129,8 +129,8 @@ def test_draws_hold_some_matrices_of_frequencies(draw):
         assert held < 20 * s**2
     elif draw == "structured_orthogonal":  # norms, and three signs of a byte
         assert held < 10 * s
-    else:
-        assert held < 10 * s * d
+    else:  # the scrambling of Sobol's digits takes a matrix of 63 by 63 bits a column
+        assert held < 10 * s * d + (6000 * d if draw == "sobol" else 0)
 
 
 def test_structured_frequencies_are_no_matrix_in_many_columns():
