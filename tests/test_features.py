@@ -1,4 +1,5 @@
 import math
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from surff import FourierFeatures, RidgeLeverage, SurrogateLeverage
 from surff.draws import DRAWS, Halton, MonteCarlo, SparseGrid, SphericalRadial
-from surff.features import one_vs_rest
+from surff.features import EntrySpread, one_vs_rest
 from surff.selection import SELECTORS
 from surff.spectral import KERNELS, Gaussian, SpectralMeasure
 
@@ -556,3 +557,38 @@ def test_says_nothing_on_ordinary_data():
         warnings.simplefilter("always")
         features(select="surrogate").fit_transform(X, Y)
     assert not caught
+
+
+# The variance behind gamma="scale", from blocks of rows
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_spread_of_pieces_is_the_variance_of_all_entries(make, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3)) + np.linspace(-5.0, 5.0, 500)[:, None]
+    weight = rng.integers(0, 3, size=500).astype(float) if weighted else np.ones(500)
+    weight[:70] = 0.0 if weighted else 1.0
+    spread = EntrySpread()
+    for piece in np.split(np.arange(500), [7, 60, 61, 300]):
+        spread.update(make(X[piece]), weight[piece] if weighted else None)
+    repeated = np.repeat(X, weight.astype(int), axis=0)
+    assert_allclose(spread.variance, repeated.var(), rtol=1e-12)
+    assert_allclose(spread.gamma(3), 1.0 / (3 * repeated.var()), rtol=1e-12)
+
+
+def test_spread_far_from_zero_keeps_its_digits_and_finds_constant_data():
+    X = 1e6 + np.random.default_rng(0).normal(size=(20_000, 2))
+    whole = EntrySpread().update(X)
+    assert_allclose(whole.variance, X.var(), rtol=1e-9)
+    assert EntrySpread().update(np.full((20_000, 2), 0.1)).gamma(2) == 1.0
+    assert EntrySpread().update(np.full((9, 2), 1e6 / 3)).gamma(2) == 1.0
+
+
+def test_scale_takes_no_copy_of_the_rows():
+    X = np.random.default_rng(0).normal(size=(400_000, 5))
+    tracemalloc.start()
+    EntrySpread().update(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes / 8

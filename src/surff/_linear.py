@@ -44,14 +44,18 @@ class LinearOnFeatures(BaseEstimator):
         features._validate_params()
         return features
 
-    def _fitted_features(self, features, X, Y, sample_weight):
-        """The feature map fitted to checked data; a frozen one as it is."""
+    def _fitted_features(self, features, X, Y, sample_weight, spread=None):
+        """The feature map fitted to checked data; a frozen one as it is.
+
+        ``spread`` is the `surff.features.EntrySpread` of all rows where ``X`` are some
+        of them.
+        """
         if isinstance(features, FrozenEstimator):
             features = features.estimator
             check_is_fitted(features)
             _check_n_features(features, X, reset=False)
             return features
-        features._fit(X, Y, sample_weight)
+        features._fit(X, Y, sample_weight, spread)
         if hasattr(self, "feature_names_in_"):
             features.feature_names_in_ = self.feature_names_in_
         return features

@@ -25,13 +25,13 @@ from sklearn.utils.validation import (
 
 from surff._validation import as_generator, one_of, validated
 from surff.adaptation import ADAPTATIONS
-from surff.blocks import map_rows
+from surff.blocks import block_rows, map_rows, row_blocks, rows_of
 from surff.draws import DRAWS, split_weights
 from surff.fourier import FourierMap, OddFourierMap
 from surff.selection import SELECTORS
 from surff.spectral import KERNELS
 
-__all__ = ["FourierFeatures", "one_vs_rest"]
+__all__ = ["EntrySpread", "FourierFeatures", "one_vs_rest"]
 
 
 class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -196,14 +196,17 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             )
         return self._fit(X, Y, sample_weight)
 
-    def _fit(self, X, Y, sample_weight=None):
-        """`fit` on checked data: ``Y`` is None or (n_samples, n_targets) numbers."""
+    def _fit(self, X, Y, sample_weight=None, spread=None):
+        """`fit` on checked data: ``Y`` is None or (n_samples, n_targets) numbers.
+
+        ``spread`` is the `EntrySpread` of all rows where ``X`` are some of them.
+        """
         measure = one_of("kernel", self.kernel, KERNELS, "sample")
         draw = one_of("draw", self.draw, DRAWS, "draw")
         rng = as_generator(self.random_state)
         n_features = X.shape[1]
         n_frequencies = (self.n_components + 1) // 2
-        self.gamma_ = _bandwidth(self.gamma, X, sample_weight)
+        self.gamma_ = _bandwidth(self.gamma, X, sample_weight, spread)
         scale = measure.scale(self.gamma_)
 
         def drawn(n):
@@ -268,6 +271,12 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         )
         self.importance_weights_ = np.ones(len(self.frequencies_))
 
+    def _looks_at_rows(self):
+        """Whether `fit` looks at more of ``X`` than the number of its columns."""
+        return isinstance(self.gamma, str) or not (
+            self.select is None and self.adapt is None
+        )
+
     def _map(self):
         """The fitted map of checked row blocks."""
         amplitudes = np.sqrt(self.importance_weights_).astype(self.frequencies_.dtype)
@@ -309,11 +318,14 @@ def _needs_target(part, table, default):
     return part is not None and getattr(part, "needs_target", default)
 
 
-def _bandwidth(gamma, X, sample_weight=None):
+def _bandwidth(gamma, X, sample_weight=None, spread=None):
     """The parameter ``gamma`` as a float or an array of one number a feature."""
     if isinstance(gamma, str):
-        rule = _median_gamma if gamma == "median" else _scale_gamma
-        return rule(X, sample_weight)
+        if gamma == "median":
+            return _median_gamma(X, sample_weight)
+        if spread is None:
+            spread = EntrySpread().update(X, sample_weight)
+        return spread.gamma(X.shape[1])
     if isinstance(gamma, numbers.Real):
         return float(gamma)
     gamma = check_array(gamma, ensure_2d=False, dtype=np.float64, input_name="gamma")
@@ -325,22 +337,65 @@ def _bandwidth(gamma, X, sample_weight=None):
     return gamma
 
 
-def _scale_gamma(X, sample_weight=None):
-    """``1 / (n_features * variance)``, 1 for constant data, as in SVC."""
+class EntrySpread:
+    """Variance of all entries of ``X``, from blocks of rows; for ``gamma="scale"``.
 
-    def mean(A):
-        row_means = np.asarray(A.mean(axis=1, dtype=np.float64)).ravel()
-        return np.average(row_means, weights=sample_weight)
+    Attributes
+    ----------
+    weight : float
+        Sum of the row weights, the number of rows without weights.
+    mean, variance : float
+        Of all entries.
 
-    # What rounding alone may leave of the variance of constant data.
-    rounding = 8 * np.finfo(np.float64).eps
-    if sparse.issparse(X):
-        square = mean(X.multiply(X))
-        variance, floor = square - mean(X) ** 2, rounding * square
-    else:
-        variance = mean(np.square(X - mean(X)))
-        floor = (rounding * mean(X)) ** 2
-    return float(1.0 / (X.shape[1] * variance)) if variance > floor else 1.0
+    Notes
+    -----
+    Memory is that of a block. Means and variances of blocks are merged, so that no
+    digits are lost where the mean is large.
+
+    References
+    ----------
+    .. [1] T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for Computing the Sample
+       Variance: Analysis and Recommendations", The American Statistician 37(3), 1983.
+    """
+
+    def __init__(self):
+        self.weight, self.mean, self.variance = 0.0, 0.0, 0.0
+        self._rounding = 0.0  # what rounding alone may leave of the variance
+
+    def update(self, X, sample_weight=None):
+        """Add checked rows, dense or CSR, and their weights; returns self."""
+        for rows in row_blocks(X.shape[0], block_rows(X.shape[1], np.float64)):
+            weight = None if sample_weight is None else sample_weight[rows]
+            total = rows.stop - rows.start if weight is None else float(weight.sum())
+            if total > 0:
+                self._add(rows_of(X, rows), weight, total)
+        return self
+
+    def _add(self, X, sample_weight, total):
+        def mean_of(A):
+            row_means = np.asarray(A.mean(axis=1, dtype=np.float64)).ravel()
+            return np.average(row_means, weights=sample_weight)
+
+        eps = 8 * np.finfo(np.float64).eps
+        mean = mean_of(X)
+        if sparse.issparse(X):
+            square = mean_of(X.multiply(X))
+            variance, rounding = square - mean**2, eps * square
+        else:
+            variance = mean_of(np.square(X - np.float64(mean), dtype=np.float64))
+            rounding = (eps * mean) ** 2
+        share = total / (self.weight + total)
+        step = mean - self.mean
+        self.weight += total
+        self.mean += share * step
+        self.variance += share * (variance - self.variance + (1 - share) * step**2)
+        self._rounding = max(self._rounding, rounding)
+
+    def gamma(self, n_features):
+        """``1 / (n_features * variance)``, 1 for constant data, as in SVC."""
+        if self.variance <= self._rounding:
+            return 1.0
+        return float(1.0 / (n_features * self.variance))
 
 
 #: Rows among which ``gamma="median"`` measures distances.

@@ -197,14 +197,18 @@ class NystroemFeatures(
                 )
         return self._fit(X, None, sample_weight)
 
-    def _fit(self, X, Y, sample_weight=None):
-        """`fit` on checked data; ``Y`` is ignored."""
+    def _fit(self, X, Y, sample_weight=None, spread=None):
+        """`fit` on checked data; ``Y`` is ignored.
+
+        ``spread`` is the `surff.features.EntrySpread` of all rows where ``X`` are some
+        of them.
+        """
         if self._is_precomputed() and X.shape[0] != X.shape[1]:
             raise ValueError(
                 "X must be the square kernel matrix of the rows for "
                 f"kernel='precomputed', got shape {X.shape}."
             )
-        self.gamma_ = self._checked_gamma(X, sample_weight)
+        self.gamma_ = self._checked_gamma(X, sample_weight, spread)
         kernel = self._kernel()
         rng = as_generator(self.random_state)
         chosen = self._choose(kernel, X, rng, sample_weight)
@@ -237,11 +241,11 @@ class NystroemFeatures(
             return self.kernel in KERNELS
         return not callable(self.kernel)
 
-    def _checked_gamma(self, X, sample_weight):
+    def _checked_gamma(self, X, sample_weight, spread):
         """The bandwidth, or None for a kernel that has none."""
         is_default = isinstance(self.gamma, str) and self.gamma == "scale"
         if self._is_spectral():
-            return _bandwidth(self.gamma, X, sample_weight)
+            return _bandwidth(self.gamma, X, sample_weight, spread)
         if not isinstance(self.kernel, str) or self._is_precomputed():
             given = {
                 name: value
@@ -267,7 +271,7 @@ class NystroemFeatures(
                 f"gamma must be 'scale' or a number for kernel={self.kernel!r}, got "
                 f"{self.gamma!r}."
             )
-        return _bandwidth(self.gamma, X, sample_weight)
+        return _bandwidth(self.gamma, X, sample_weight, spread)
 
     def _kernel(self):
         """What evaluates blocks of the kernel."""
@@ -326,6 +330,10 @@ class NystroemFeatures(
                 f"{landmarks.shape}."
             )
         return landmarks.copy()
+
+    def _looks_at_rows(self):
+        """Whether `fit` looks at more of ``X`` than the number of its columns."""
+        return True
 
     def _map(self):
         """The fitted map of checked row blocks."""
