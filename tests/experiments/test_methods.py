@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from surff import FourierFeatures, NystroemFeatures
+from surff.adaptation import ADAPTATIONS
 from surff.draws import DRAWS
 from surff.experiments.method_table import method_captions, method_rows, rich_methods
 from surff.experiments.methods import (
@@ -32,7 +33,7 @@ CONFIG = Table2(
 def test_everything_that_surff_has_is_a_method():
     draws = {"monte_carlo", "halton", *MORE} & DRAWS.keys()
     assert draws == DRAWS.keys()
-    assert SELECTORS.keys() <= all_methods().keys()
+    assert SELECTORS.keys() | ADAPTATIONS.keys() <= all_methods().keys()
     rules = {name for name in MORE if name.startswith("nystroem-")}
     assert rules == {
         f"nystroem-{rule}" for rule in ("uniform", "leverage", "rpcholesky", "kmeans")
@@ -53,6 +54,7 @@ def test_features_are_those_of_the_name(method):
     names = {"rff": "monte_carlo", "qmc": "halton"}
     expected = names.get(method, method) if method not in SELECTORS else "monte_carlo"
     assert features.draw == (expected if expected in DRAWS else "monte_carlo")
+    assert features.adapt == (method if method in ADAPTATIONS else None)
     if features.select is not None:
         assert type(features.select) is SELECTORS[kind]
         assert getattr(features.select, "ridge_term", False) == (rule == "ridge")
@@ -61,10 +63,9 @@ def test_features_are_those_of_the_name(method):
 
 
 def test_an_unknown_name_is_no_plain_rff():
-    with pytest.raises(ValueError, match=r"draw.*nonsense"):
-        features_of("nonsense", "fair", 3, 2, 0.25, 7, 100).fit(np.eye(3))
-    with pytest.raises(ValueError, match=r"landmarks.*nonsense"):
-        features_of("nystroem-nonsense", "fair", 3, 2, 0.25, 7, 100).fit(np.eye(3))
+    for name in ("nonsense", "nystroem-nonsense"):
+        with pytest.raises(ValueError, match=rf"method must be one of .*'{name}'"):
+            features_of(name, "fair", 3, 2, 0.25, 7, 100)
 
 
 def test_literal_and_published_know_the_papers_selectors_alone():

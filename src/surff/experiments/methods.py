@@ -5,11 +5,14 @@ other ways of surff to a feature map, under the protocol ``fair`` alone, which i
 only one that is the same for all. `features_of` makes the features of any of them.
 """
 
+from surff.adaptation import ADAPTATIONS
+from surff.draws import DRAWS
 from surff.features import FourierFeatures
 from surff.nystroem import NystroemFeatures
 from surff.selection import SELECTORS, RidgeLeverage, SurrogateLeverage
 
 __all__ = [
+    "BANDWIDTH_OF",
     "LEVERAGE_LAMBDA",
     "METHODS",
     "MORE",
@@ -27,8 +30,8 @@ METHODS = {
     "surrogate": "Ours",
 }
 
-#: Further methods with their printed names: draws, selectors, landmark rules, by the
-#: names that `surff.FourierFeatures` and `surff.NystroemFeatures` know.
+#: Further methods with their printed names: draws, selectors, adaptations, landmark
+#: rules, by the names that `surff.FourierFeatures` and `surff.NystroemFeatures` know.
 MORE = {
     "sobol": "Sobol",
     "orthogonal": "orthogonal",
@@ -43,6 +46,9 @@ MORE = {
     "alignment": "alignment (LKRF)",
     "compression": "compression (GIGA)",
     "residual": "residual stages",
+    "agop": "AGOP",
+    "gradient": "learned frequencies",
+    "auto": "adapted (auto)",
     "nystroem-uniform": "Nystrom uniform",
     "nystroem-leverage": "Nystrom leverage",
     "nystroem-rpcholesky": "Nystrom RPCholesky",
@@ -51,6 +57,11 @@ MORE = {
 
 #: lambda of the ridge leverage scores.
 LEVERAGE_LAMBDA = 0.05
+
+
+#: Whose bandwidth a method starts from, where not its own: fitting an adaptation for
+#: each bandwidth tried would cost many times the method itself. "auto" finds its own.
+BANDWIDTH_OF = {"agop": "rff", "gradient": "rff", "auto": None}
 
 
 def all_methods():
@@ -114,7 +125,7 @@ def features_of(method, protocol, n_features, multiple, gamma, seed, n_samples):
         Columns and rows of the training data.
     multiple : int
         s / d.
-    gamma : float
+    gamma : float or "scale"
         Bandwidth.
     seed : int
         ``random_state``.
@@ -122,7 +133,16 @@ def features_of(method, protocol, n_features, multiple, gamma, seed, n_samples):
     Returns
     -------
     FourierFeatures or NystroemFeatures
+
+    Raises
+    ------
+    ValueError
+        For an unknown method; the message lists the valid ones.
     """
+    if method not in all_methods():
+        raise ValueError(
+            f"method must be one of {', '.join(all_methods())}, got {method!r}."
+        )
     n_components = 2 * multiple * n_features
     if method.startswith("nystroem-"):
         landmarks = method.removeprefix("nystroem-")
@@ -134,7 +154,8 @@ def features_of(method, protocol, n_features, multiple, gamma, seed, n_samples):
     return FourierFeatures(
         n_components,
         gamma=gamma,
-        draw=draw if select is None else "monte_carlo",
+        draw=draw if draw in DRAWS else "monte_carlo",
         select=select,
+        adapt=method if method in ADAPTATIONS else None,
         random_state=seed,
     )

@@ -37,7 +37,7 @@ from surff.alpha_selection import climb, held_out_decisions, splits_equations
 from surff.blocks import feature_blocks
 from surff.datasets import load
 from surff.draws import Halton, MonteCarlo
-from surff.experiments.methods import LEVERAGE_LAMBDA, features_of
+from surff.experiments.methods import BANDWIDTH_OF, LEVERAGE_LAMBDA, features_of
 from surff.fourier import FourierMap, fourier_moments
 from surff.leverage import ridge_column_scores, surrogate_column_scores
 from surff.normal_equations import CentredEquations, accumulate
@@ -472,15 +472,17 @@ def literal_trial(
     return rows
 
 
-def choose_gamma(model, features_at, X, y, multiple, seed):
+def choose_gamma(model, method, features_at, X, y, multiple, seed):
     """The bandwidth of ``fair``: uphill in the score of a model from ``1 / d``.
 
     Parameters
     ----------
     model : KernelRidgeClassifier or KernelRidgeRegressor
         Scores a bandwidth; its features are set.
+    method : str
+        Whose bandwidth; see also `surff.experiments.methods.BANDWIDTH_OF`.
     features_at : callable
-        ``features_at(gamma, multiple, n_samples)`` makes features.
+        ``features_at(method, gamma, multiple, n_samples)`` makes features.
     X, y : ndarray
         Training rows; the score is taken on at most ``GAMMA_ROWS`` of them.
     multiple : int
@@ -490,10 +492,14 @@ def choose_gamma(model, features_at, X, y, multiple, seed):
 
     Returns
     -------
-    gamma : float
+    gamma : float or "scale"
+        "scale" where the method finds its own.
     scores : dict of float to float
-        As `surff.alpha_selection.climb` returns.
+        As `surff.alpha_selection.climb` returns; empty where nothing was tried.
     """
+    method = BANDWIDTH_OF.get(method, method)
+    if method is None:
+        return "scale", {}
     if len(y) > GAMMA_ROWS:
         X, _, y, _ = train_test_split(
             X, y, train_size=GAMMA_ROWS, random_state=seed,
@@ -501,7 +507,7 @@ def choose_gamma(model, features_at, X, y, multiple, seed):
         )  # fmt: skip
 
     def score(gamma):
-        features = features_at(gamma, min(multiple, GAMMA_MULTIPLE), len(y))
+        features = features_at(method, gamma, min(multiple, GAMMA_MULTIPLE), len(y))
         return model.set_params(features=features).fit(X, y).best_score_
 
     return climb(score, 1.0 / X.shape[1])
@@ -519,19 +525,20 @@ def fair_trial(
         cv=StratifiedKFold(5, shuffle=True, random_state=fold_seed)
     )
     rows = []
-    for method in methods:
 
-        def features_at(gamma, multiple, n_samples, method=method):
-            return features_of(
-                method, "fair", n_features, multiple, gamma, map_seed, n_samples
-            )
-
-        gamma, scores = choose_gamma(
-            model, features_at, part.X, part.y, multiple, fold_seed
+    def features_at(method, gamma, multiple, n_samples):
+        return features_of(
+            method, "fair", n_features, multiple, gamma, map_seed, n_samples
         )
-        features = features_at(gamma, multiple, len(part.y))
+
+    for method in methods:
+        gamma, scores = choose_gamma(
+            model, method, features_at, part.X, part.y, multiple, fold_seed
+        )
+        features = features_at(method, gamma, multiple, len(part.y))
         result = fitted_row(features, model, part)
-        result["at_grid_end"] += ends(gamma=(gamma, list(scores)))
+        if scores:
+            result["at_grid_end"] += ends(gamma=(gamma, list(scores)))
         rows.append(
             row(problem, "fair", method, multiple, trial, "own", seed, part, **result)
         )
