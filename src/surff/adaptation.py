@@ -41,7 +41,7 @@ BATCH_ROWS, BATCH_ROWS_PER_COLUMN = 512, 8
 #: adapt="auto": lengths of frequencies to start from, in radians per spread of the
 #: columns, the error they must come down to for it, and multiplications that the Gram
 #: matrices of batches may take.
-LENGTHS, WORTH, MULTIPLICATIONS = (math.sqrt(2.0), math.sqrt(2.0) / 4), 0.9, 2 * 10**12
+LENGTHS, WORTH, MULTIPLICATIONS = (math.sqrt(2.0), math.sqrt(2.0) / 4), 0.9, 3 * 10**11
 
 #: Regularisations that a score tries, in mean eigenvalues of the Gram matrix.
 SCORE_ALPHAS = 10.0 ** np.arange(-6.0, 1.0)
@@ -489,6 +489,8 @@ class AgopAdaptation(BaseEstimator):
         """Best `Found` of the rounds; see `GradientAdaptation.search`."""
         power = positive("power", self.power)
         factors = [positive("factors", factor) for factor in self.factors]
+        if not factors:
+            raise ValueError("factors must hold at least one number, got none.")
         current, found, least = drawn, None, score.error
         for i in range(_count("n_rounds", self.n_rounds)):
             M = average_gradient_outer_product(
@@ -527,7 +529,7 @@ class AutoAdaptation(BaseEstimator):
     Notes
     -----
     Between 600 and 2,000 steps, 15 passes over the rows if that lies between; but no
-    more than 2e12 multiplications in their Gram matrices, and 100 at least.
+    more than 3e11 multiplications in their Gram matrices, and 100 at least.
     """
 
     needs_target = True
