@@ -27,8 +27,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from surff import (
     EERF,
+    AgopAdaptation,
     Compression,
     FourierFeatures,
+    GradientAdaptation,
     KernelAlignment,
     KernelLogisticClassifier,
     KernelRidgeClassifier,
@@ -71,6 +73,11 @@ SELECTORS = [
     ResidualLeverage(),
     ResidualLeverage(2, 6, resample="without_replacement", alpha="gcv"),
 ]
+ADAPTATIONS = [
+    GradientAdaptation(n_steps=20, n_checks=2),
+    AgopAdaptation(n_rounds=1),
+    AgopAdaptation(n_rounds=1, diagonal=True, dtype="float64"),
+]
 # Beside those in the tests of each transformer.
 TRANSFORMERS = [
     FourierFeatures(7),
@@ -79,6 +86,7 @@ TRANSFORMERS = [
     FourierFeatures(8, draw="orthogonal"),
     FourierFeatures(8, draw="sobol"),
     *(FourierFeatures(8, select=select) for select in SELECTORS),
+    *(FourierFeatures(8, adapt=adapt) for adapt in ADAPTATIONS),
     NystroemFeatures(8, kernel="poly", degree=2, landmarks="rpcholesky"),
 ]
 RIDGES = [
@@ -97,6 +105,8 @@ RIDGES = [
     KernelRidgeClassifier(fourier(128, select="surrogate"), alphas=0.7),
     KernelRidgeRegressor(fourier(128, select=SELECTORS[1]), alphas=0.7),
     KernelRidgeRegressor(fourier(128, select="compression"), alphas=0.7),
+    KernelRidgeClassifier(fourier(128, adapt=ADAPTATIONS[0]), cv=3),
+    KernelRidgeRegressor(fourier(128, adapt=ADAPTATIONS[1]), alphas=0.7),
 ]
 LOGISTICS = [
     KernelLogisticClassifier(fourier(128)),
@@ -114,7 +124,9 @@ def expected_failures(estimator):
         getattr(getattr(estimator, "select", None), name, None) is not None
         for name in ("n_rows", "n_pairs")
     )
-    if isinstance(estimator, NystroemFeatures) or draws_rows:
+    features = getattr(estimator, "features", estimator)
+    holds_rows_out = getattr(features, "adapt", None) is not None
+    if isinstance(estimator, NystroemFeatures) or draws_rows or holds_rows_out:
         reason = (
             "a weight w gives a row the probability of w repetitions; the choice that "
             "one seed makes is another"
@@ -395,6 +407,7 @@ def test_tags():
         assert not get_tags(estimator).input_tags.allow_nan
     assert get_tags(FourierFeatures(select="surrogate")).target_tags.required
     assert not get_tags(FourierFeatures(select="leverage")).target_tags.required
+    assert get_tags(FourierFeatures(adapt="agop")).target_tags.required
     assert get_tags(FourierFeatures(select="eerf")).target_tags.required
     assert get_tags(FourierFeatures(select="alignment")).target_tags.required
     assert not get_tags(FourierFeatures(select="compression")).target_tags.required
