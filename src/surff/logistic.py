@@ -36,12 +36,11 @@ from surff._validation import validated
 from surff.alpha_selection import (
     AlphaPath,
     best_index,
-    held_out_decisions,
     relative_grid,
     spectrum,
     splits_equations,
 )
-from surff.blocks import feature_blocks
+from surff.blocks import block_rows, feature_blocks, row_blocks
 from surff.descent import minimise
 from surff.features import one_vs_rest
 from surff.normal_equations import accumulate
@@ -129,23 +128,28 @@ def loss_and_gradient(
     """
     m, n_alphas, k = coefs.shape
     flat = np.ascontiguousarray(coefs.reshape(m, -1), dtype=feature_map.dtype)
+    size = block_rows(n_alphas * k, np.float64)
 
     def sums_of(part):
         loss = np.zeros(n_alphas)
         by_coef, by_intercept = np.zeros((m, n_alphas * k)), np.zeros((n_alphas, k))
         for index, Z in feature_blocks(feature_map, X, rows, part):
-            decisions = (Z @ flat).reshape(len(Z), n_alphas, k) + intercepts
             y = codes[index]
             weight = np.ones(len(Z)) if sample_weight is None else sample_weight[index]
-            row_losses, residual = losses(decisions, y)
-            loss += weight @ row_losses
-            if k == 1:
-                residual -= y[:, None, None]
-            else:
-                residual[np.arange(len(Z)), :, y] -= 1.0
-            residual *= weight[:, None, None]
-            by_intercept += residual.sum(axis=0)
-            by_coef += Z.T @ residual.reshape(len(Z), -1).astype(Z.dtype, copy=False)
+            for some in row_blocks(len(Z), size):
+                decisions = (Z[some] @ flat).reshape(-1, n_alphas, k) + intercepts
+                row_losses, residual = losses(decisions, y[some])
+                loss += weight[some] @ row_losses
+                if k == 1:
+                    residual -= y[some, None, None]
+                else:
+                    residual[np.arange(len(residual)), :, y[some]] -= 1.0
+                residual *= weight[some, None, None]
+                by_intercept += residual.sum(axis=0)
+                residual = residual.reshape(-1, n_alphas * k).astype(
+                    Z.dtype, copy=False
+                )
+                by_coef += Z[some].T @ residual
         return loss, by_coef, by_intercept
 
     n_rows = X.shape[0] if rows is None else len(rows)
@@ -468,12 +472,13 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
                     tol=max(self.tol, PATH_TOL),
                     max_iter=min(self.max_iter, PATH_PASSES),
                 )
-                decisions = held_out_decisions(
-                    split.feature_map, X, test, coefs, intercepts
+                held_out, *_ = loss_and_gradient(
+                    split.feature_map, X, codes, coefs, intercepts, sample_weight, test
                 )
-                weight = None if sample_weight is None else sample_weight[test]
-                row_losses, _ = losses(decisions, codes[test])
-                columns.append(-np.average(row_losses, axis=0, weights=weight))
+                weight = len(test)
+                if sample_weight is not None:
+                    weight = sample_weight[test].sum()
+                columns.append(-held_out / weight)
             return np.column_stack(columns)
 
         if alphas is not None:
