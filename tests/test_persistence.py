@@ -74,6 +74,18 @@ def test_selectors_as_objects_round_trip(select, tmp_path):
     assert_array_equal(again.predict(X), model.predict(X))
 
 
+@needs_skops
+@pytest.mark.parametrize("select", [None, "residual"])
+def test_the_logistic_classifier_round_trips(select, tmp_path):
+    X, y = problem()
+    features = surff.FourierFeatures(16, select=select, random_state=0)
+    model = surff.KernelLogisticClassifier(features, alphas=[0.1, 1.0], cv=3).fit(X, y)
+    surff.save(model, tmp_path / "model.skops")
+    again = surff.load(tmp_path / "model.skops")
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.alpha_ == model.alpha_
+
+
 class Payload:
     """Unpickling an instance writes a file."""
 
