@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+from surff import variable_projection
 from surff.fourier import fourier_features
 from surff.variable_projection import Adam, cosine_schedule, projected_objective
 
@@ -58,6 +59,20 @@ def test_weights_are_repetitions():
     other = projected_objective(W, X[repeated], Y[repeated], 0.03)
     assert_allclose(one.objective, other.objective, rtol=1e-12)
     assert_allclose(one.gradient, other.gradient, rtol=1e-9, atol=1e-14)
+
+
+@weights
+def test_parts_of_the_rows_add_up(weight, monkeypatch):
+    whole = projected_objective(W, X, Y, 0.03, weight)
+    slices = [slice(0, 20), slice(20, 21), slice(21, 50)]
+    monkeypatch.setattr(
+        variable_projection,
+        "map_slices",
+        lambda function, n_rows, minimum: [function(rows) for rows in slices],
+    )
+    parts = projected_objective(W, X, Y, 0.03, weight)
+    assert_allclose(parts.objective, whole.objective, rtol=1e-12)
+    assert_allclose(parts.gradient, whole.gradient, rtol=1e-9, atol=1e-14)
 
 
 def test_sparse_rows_and_single_precision():

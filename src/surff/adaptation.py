@@ -217,7 +217,7 @@ class GradientAdaptation(BaseEstimator):
     ----------
     n_steps : int, default=1000
         Steps at most.
-    learning_rate : float, default=0.1
+    learning_rate : float, default=0.05
         Largest change of a coordinate in a step, > 0, in radians per spread of the
         column. Starts and ends at zero.
     batch_size : "auto" or int, default="auto"
@@ -262,7 +262,7 @@ class GradientAdaptation(BaseEstimator):
     def __init__(
         self,
         n_steps=1000,
-        learning_rate=0.1,
+        learning_rate=0.05,
         batch_size="auto",
         alpha="auto",
         validation_fraction=0.1,
@@ -560,9 +560,7 @@ class AutoAdaptation(BaseEstimator):
         scales = AgopAdaptation(diagonal=True, verbose=self.verbose)
         best = scales.search(problem, *best) or best
         gradient = GradientAdaptation(
-            n_steps=self._n_steps(problem, len(drawn)),
-            learning_rate=0.05,
-            verbose=self.verbose,
+            n_steps=self._n_steps(problem, len(drawn)), verbose=self.verbose
         )
         best = gradient.search(problem, *best, rng) or best
         return problem.outward(best.frequencies, frequencies.dtype)

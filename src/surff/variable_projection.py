@@ -23,9 +23,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
+from surff._threads import map_slices, single_threaded_blas
+from surff.blocks import rows_of
 from surff.fourier import FourierMap
 
 __all__ = ["Adam", "Projected", "cosine_schedule", "projected_objective"]
+
+#: Multiplications of a Gram matrix for which another thread is worth its start.
+THREAD_MULTIPLICATIONS = 2 * 10**7
 
 
 class Projected(NamedTuple):
@@ -76,35 +81,85 @@ def projected_objective(frequencies, X, Y, alpha, sample_weight=None):
     >>> round(projected_objective(np.zeros((1, 1)), X, Y, alpha=0.1).objective, 6)
     0.25
     """
-    s = len(frequencies)
-    Z = FourierMap(frequencies)(X)
+    feature_map = FourierMap(frequencies)
     if sample_weight is None:
-        weight = np.full((len(Y), 1), 1.0 / len(Y), Z.dtype)
+        weight = np.full(len(Y), 1.0 / len(Y), feature_map.dtype)
     else:
-        weight = (sample_weight / sample_weight.sum()).astype(Z.dtype)[:, None]
-    z_mean, y_mean = weight[:, 0] @ Z, weight[:, 0] @ Y
-    roots = np.sqrt(weight)
-    centred, residual = (Z - z_mean) * roots, (Y - y_mean) * roots
+        weight = (sample_weight / sample_weight.sum()).astype(feature_map.dtype)
+    least = max(64, THREAD_MULTIPLICATIONS // feature_map.n_components**2)
+    with single_threaded_blas():
+        parts = map_slices(
+            lambda rows: _summed(feature_map, rows, X, Y, weight), len(Y), least
+        )
+        z_mean = sum(part.weight * part.z_mean for part in parts)
+        y_mean = sum(part.weight * part.y_mean for part in parts)
+        gram = sum(part.gram for part in parts)
+        moments = sum(part.moments for part in parts)
+        for part in parts if len(parts) > 1 else ():
+            # What each part's own means left out.
+            shift, target_shift = part.z_mean - z_mean, part.y_mean - y_mean
+            gram += part.weight * np.outer(shift, shift)
+            moments += part.weight * np.outer(shift, target_shift)
 
-    # scipy's routines want the upper triangle of a Fortran array: symmetric, it is one.
-    gram = (centred.T @ centred).astype(np.float64)
-    np.einsum("ii->i", gram)[...] += alpha
-    moments = (centred.T @ residual).astype(np.float64)
-    factor, _ = lapack.dpotrf(gram, lower=0, clean=0, overwrite_a=1)
-    solution, _ = lapack.dpotrs(factor, moments, lower=0)
-    coef = solution.astype(Z.dtype)
-    residual -= centred @ coef
+        # scipy's routines want the upper triangle of a Fortran array, and this matrix
+        # is symmetric.
+        np.einsum("ii->i", gram)[...] += alpha
+        factor, _ = lapack.dpotrf(gram, lower=0, clean=0, overwrite_a=1)
+        coef, _ = lapack.dpotrs(factor, moments, lower=0)
+        results = map_slices(
+            lambda rows: _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean),
+            len(Y),
+            least,
+        )
+    objective = sum(result.objective for result in results) + alpha * np.sum(coef**2)
+    return Projected(float(objective), sum(result.gradient for result in results))
 
-    slopes = (residual * roots) @ coef.T  # residual of a row times each coefficient
+
+class _Part(NamedTuple):
+    """Features of one thread's rows and their sums, about their own means."""
+
+    rows: slice
+    Z: np.ndarray
+    weight: float
+    z_mean: np.ndarray
+    y_mean: np.ndarray
+    gram: np.ndarray
+    moments: np.ndarray
+
+
+def _summed(feature_map, rows, X, Y, weight):
+    """`_Part` of some rows."""
+    Z, Y, weight = feature_map(rows_of(X, rows)), Y[rows], weight[rows]
+    total = float(weight.sum())
+    share = weight / total if total > 0 else weight
+    z_mean, y_mean = share @ Z, share @ Y
+    roots = np.sqrt(weight)[:, None]
+    centred, targets = (Z - z_mean) * roots, (Y - y_mean) * roots
+    return _Part(
+        rows,
+        Z,
+        total,
+        z_mean.astype(np.float64),
+        y_mean.astype(np.float64),
+        (centred.T @ centred).astype(np.float64),
+        (centred.T @ targets).astype(np.float64),
+    )
+
+
+def _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean):
+    """`Projected` of some rows at a solution, without the penalty."""
+    (Z,) = (part.Z for part in parts if part.rows == rows)
+    s = len(coef) // 2
+    z_mean, y_mean, coef = (a.astype(Z.dtype) for a in (z_mean, y_mean, coef))
+    residual = Y[rows] - y_mean - (Z - z_mean) @ coef
+    weighted = residual * weight[rows, None]
+    slopes = weighted @ coef.T  # residual of a row times each coefficient
     slopes[:, s:] *= Z[:, :s]
     slopes[:, :s] *= Z[:, s:]
     slopes = slopes[:, s:] - slopes[:, :s]
     # Sparse rows are multiplied from the left alone.
-    gradient = -2.0 * (X.T @ slopes).T
-    objective = np.square(residual, dtype=np.float64).sum() + alpha * np.sum(
-        solution**2
-    )
-    return Projected(float(objective), gradient)
+    gradient = -2.0 * (rows_of(X, rows).T @ slopes).T
+    return Projected(np.sum(weighted * residual, dtype=np.float64), gradient)
 
 
 class Adam:
