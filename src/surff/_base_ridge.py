@@ -12,10 +12,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _check_n_features, check_array, check_is_fitted
 
 from surff._linear import LinearOnFeatures
-from surff._validation import as_generator
+from surff._validation import FLOAT_DTYPES, as_generator, validated
 from surff.alpha_selection import AlphaPath, best_index, climb, relative_grid
 from surff.criteria import (
     Data,
@@ -25,8 +27,16 @@ from surff.criteria import (
 )
 from surff.normal_equations import NormalEquations, accumulate
 from surff.solvers import SOLVERS, solve
+from surff.sources import positive_int
+from surff.streaming import (
+    FoldsOfSource,
+    Passes,
+    checked_folds,
+    equations_of,
+    survey,
+)
 
-__all__ = ["BaseKernelRidge", "check_columns", "learns_in_pieces"]
+__all__ = ["BaseKernelRidge", "check_columns", "learns_in_pieces", "streams"]
 
 #: ``alphas="auto"``: decades relative to the mean eigenvalue of the Gram matrix, and
 #: how far the grid may grow when the best lies at an end.
@@ -63,6 +73,21 @@ def learns_in_pieces(model):
         raise AttributeError(
             "partial_fit needs the normal equations: keep_equations must be True, got "
             f"{model.keep_equations!r}"
+        )
+    return True
+
+
+def streams(model):
+    """Whether `fit_stream` can do what the parameters ask for."""
+    if model.gammas is not None:
+        raise AttributeError(
+            "gammas needs a fit for each, which fit_stream does not make; set it to "
+            f"None, got {model.gammas!r}"
+        )
+    if model.probability:
+        raise AttributeError(
+            "probability=True needs predictions of all rows at once, which fit_stream "
+            "cannot hold; set it to False"
         )
     return True
 
@@ -194,17 +219,20 @@ class BaseKernelRidge(LinearOnFeatures):
     def _criterion(self, data, y, Y, refit):
         """What alphas are judged by."""
         if isinstance(self.cv, str) and self.cv == "gcv":
-            if self.scoring is not None:
-                raise ValueError(
-                    "cv='gcv' minimises the GCV error: scoring must be None, got "
-                    f"{self.scoring!r}."
-                )
+            self._check_gcv_scoring()
             return GeneralizedCrossValidation(data)
         scorer = self._scorer(data, y, Y)
         if isinstance(self.cv, str):
             return LeaveOneOut(data, scorer)
         splitter = check_cv(self.cv, y, classifier=self._is_classifier)
         return HeldOutSplits(data, list(splitter.split(data.X, y)), scorer, refit)
+
+    def _check_gcv_scoring(self):
+        if self.scoring is not None:
+            raise ValueError(
+                "cv='gcv' minimises the GCV error: scoring must be None, got "
+                f"{self.scoring!r}."
+            )
 
     def _checked_alphas(self):
         """Ascending array of alphas, or None for "auto"."""
@@ -320,6 +348,145 @@ class BaseKernelRidge(LinearOnFeatures):
             self.alpha_path_ = self._search(alphas, criterion)
             self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
         self._solve(self.equations_, self._offset, dtype)
+
+    # -- data that do not fit in memory ------------------------------------------------
+
+    #: Values of ``scoring`` that need no look at all predictions together.
+    _streamed_scoring = (None,)
+
+    def _fit_stream(self, source, classes, n_sample):
+        """Fit to a source; nothing changes if that fails."""
+        fitted = type(self)(**self.get_params(deep=False))
+        fitted._fit_source(source, classes, n_sample)
+        for name in [*vars(self)]:
+            if name.endswith("_") or name in ("_offset", "_multilabel"):
+                delattr(self, name)
+        parameters = self.get_params(deep=False)
+        for name, value in vars(fitted).items():
+            if name not in parameters:
+                setattr(self, name, value)
+        return self
+
+    def _fit_source(self, source, classes, n_sample):
+        n_folds, n_sample = self._streamed_folds(), positive_int("n_sample", n_sample)
+        features = self._checked_features()
+        frozen = isinstance(features, FrozenEstimator)
+        whole = not frozen and features._looks_at_rows()
+        passes = Passes(source, self._checked_block, classes)
+        unknown = self._is_classifier and classes is None
+        sample, spread, labels = survey(
+            passes, n_sample if whole else 1, whole or unknown, unknown
+        )
+        targeted = not frozen and get_tags(features).target_tags.required
+        if n_folds and targeted:
+            # What the features have seen is not held out, so some must be left.
+            sample.shrink(max(1, passes.n_rows // 2))
+        self._set_targets(sample.y, labels if unknown else classes)
+        Y = self._coded(sample.y)
+        weight = sample.sample_weight
+        if weight is not None and not weight.any():
+            weight = None
+        self.features_ = self._fitted_features(features, sample.X, Y, weight, spread)
+        # Any constant will do; a sample's mean saves most of the digits.
+        self._offset = self._target_offset(Y, weight)
+
+        feature_map = self.features_._map().astype(sample.X.dtype)
+        seen = sample.keys if targeted else None
+        equations = equations_of(
+            passes, feature_map, self._coded, self._offset, n_folds, seen
+        )
+        self.equations_ = equations.total
+        if not self.equations_.weight_sum:
+            raise ValueError("sample_weight must have a positive entry, got all zeros.")
+        if n_folds:
+            data = Data(
+                feature_map,
+                None,
+                None,
+                self._offset,
+                None,
+                self.fit_intercept,
+                self.solver,
+            )
+            criterion = FoldsOfSource(
+                passes, equations, data, lambda y: self._scorer(None, y, None), seen
+            )
+            self.alpha_path_ = self._search(self._checked_alphas(), criterion)
+            self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
+            self._solve(self.equations_, self._offset, sample.X.dtype)
+        else:
+            self._choose_from_equations(sample.X.dtype)
+        self._unwrap(sample.y)
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
+            if not frozen:
+                self.features_.feature_names_in_ = self.feature_names_in_
+        if not self.keep_equations:
+            del self.equations_, self._offset
+
+    def _streamed_folds(self):
+        """Number of folds that alpha is chosen by, 0 for none."""
+        if get_tags(self).input_tags.pairwise:
+            raise ValueError(
+                "features with kernel='precomputed' cannot be fitted from a source: a "
+                "row has a column for each of the others."
+            )
+        alphas = self._checked_alphas()
+        if alphas is not None and len(alphas) == 1:
+            return 0
+        if isinstance(self.cv, str) and self.cv == "gcv":
+            self._check_gcv_scoring()
+            self._positive(alphas, "gcv")
+            return 0
+        if self.scoring not in self._streamed_scoring:
+            raise ValueError(
+                "scoring must be one of "
+                f"{[name for name in self._streamed_scoring if name]} or None to fit "
+                f"from a source, got {self.scoring!r}."
+            )
+        return checked_folds(self.cv)
+
+    def predict_stream(self, source):
+        """Predict from a source, block by block.
+
+        Parameters
+        ----------
+        source : source of rows
+            See `surff.sources`; targets are not looked at.
+
+        Yields
+        ------
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+            Predictions for the rows of a block, as `predict` gives them.
+        """
+        check_is_fitted(self)
+        passes = self._fitted_passes(source, lambda X, y, first: (X, None))
+        return self._predictions_of(passes)
+
+    def _predictions_of(self, passes):
+        with passes() as blocks:
+            for rows in blocks:
+                yield self._shaped(self._decisions(rows.X))
+
+    def _fitted_passes(self, source, check_targets):
+        """Passes over a source for a fitted model."""
+        names = getattr(self, "feature_names_in_", None)
+        found = getattr(source, "feature_names", None)
+        if names is not None and found is not None and list(names) != list(found):
+            raise ValueError(
+                f"source must have the columns {list(names)} as features, in this "
+                f"order, got {list(found)}."
+            )
+
+        def check(X, y, first):
+            if hasattr(X, "columns"):
+                X = validated(self, X, reset=False)
+            else:
+                X = check_array(X, dtype=FLOAT_DTYPES, accept_sparse="csr")
+                _check_n_features(self, X, reset=False)
+            return check_targets(X, y, first)
+
+        return Passes(source, check)
 
     def __getstate__(self):
         state = super().__getstate__().copy()

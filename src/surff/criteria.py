@@ -240,10 +240,7 @@ class R2(SquaredError):
     """
 
     def from_equations(self, test, coefs, intercepts):
-        errors = -super().from_equations(test, coefs, intercepts)
-        mean = test.target_sum / test.weight_sum
-        square = test.target_square / test.weight_sum
-        return self._ratio(errors, square - mean**2, square)
+        return self.from_sums(squared_errors(test, coefs, intercepts), test)
 
     def from_decisions(self, decisions, rows, weight):
         errors = -super().from_decisions(decisions, rows, weight)
@@ -251,6 +248,14 @@ class R2(SquaredError):
         mean = np.average(Y, axis=0, weights=weight)
         spread = np.average(np.square(Y - mean), axis=0, weights=weight)
         return self._ratio(errors, spread, spread + mean**2)
+
+    @classmethod
+    def from_sums(cls, errors, test):
+        """Scores from sums of squared errors, and the equations of their rows."""
+        mean = test.target_sum / test.weight_sum
+        square = test.target_square / test.weight_sum
+        errors = np.atleast_2d(errors) / test.weight_sum
+        return cls._ratio(errors, square - mean**2, square)
 
     @staticmethod
     def _ratio(errors, spread, square):

@@ -10,11 +10,22 @@ from sklearn.base import (
 )
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+)
 
-from surff._base_ridge import BaseKernelRidge, check_columns, learns_in_pieces
+from surff._base_ridge import (
+    BaseKernelRidge,
+    check_columns,
+    learns_in_pieces,
+    streams,
+)
 from surff._validation import validated
 from surff.criteria import R2, Accuracy, ScorerOf, SquaredError
 from surff.features import one_vs_rest
+from surff.normal_equations import NormalEquations
 from surff.uncertainty import platt_curve, posterior, standard_deviations
 
 __all__ = ["KernelRidgeClassifier", "KernelRidgeRegressor"]
@@ -146,6 +157,22 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         y = y.astype(np.float64)
         return X, y, y.reshape(len(y), -1), self._checked_weight(sample_weight, X)
 
+    _streamed_scoring = (None, "r2", "neg_mean_squared_error")
+
+    def _checked_block(self, X, y, first):
+        if y is None:
+            raise ValueError("there is no y to fit: name the target.")
+        X, y, _, _ = self._validated(X, y, None, reset=first)
+        return X, y
+
+    def _set_targets(self, y, classes):
+        """Nothing to learn of numbers."""
+
+    @staticmethod
+    def _coded(y):
+        """Targets of shape (n_samples, k)."""
+        return y.reshape(len(y), -1)
+
     def _unwrap(self, y):
         """Coefficients of a single target without the axis of targets."""
         if y.ndim == 1:
@@ -208,6 +235,67 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         self._unwrap(y)
         return self
 
+    @available_if(streams)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_stream(self, source, *, n_sample=10_000):
+        """Fit to a source of rows that need not fit in memory.
+
+        The normal equations of all rows and of each fold are formed block by block, in
+        one pass, so the coefficients are those of `fit` to all rows with the same
+        features and alpha. Blocks are read while others are computed with. If it fails,
+        the model is what it was.
+
+        Parameters
+        ----------
+        source : source of rows
+            See `surff.sources`; it is iterated over once a pass.
+        n_sample : int, default=10_000
+            Rows that features which look at the rows are fitted to, drawn uniformly
+            without replacement; all rows if there are no more. gamma="scale" takes the
+            variance of all rows.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Passes: one; and one before it, unless the features are frozen or do not look at
+        the rows. Memory is that of `fit`, without what `fit` holds for each row, of two
+        blocks and of the sample; it does not depend on the number of rows.
+
+        An int for ``cv`` draws the fold of each row by its number in the source; "gcv"
+        works too. ``scoring`` must be None, "r2" or "neg_mean_squared_error". Where
+        features look at the targets, the rows of their sample, at most half of all, are
+        not held out. There is no such method with ``gammas``.
+        """
+        return self._fit_stream(source, None, n_sample)
+
+    def score_stream(self, source):
+        """R2 of the predictions for a source; the mean of those of several targets.
+
+        Parameters
+        ----------
+        source : source of rows
+            See `surff.sources`; with targets, and weights if any.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        sums = NormalEquations(1, np.atleast_2d(self.coef_).shape[0])
+        errors, offset = np.zeros_like(sums.target_sum), np.atleast_1d(self.intercept_)
+        with self._fitted_passes(source, checked_numbers)() as blocks:
+            for rows in blocks:
+                weight = rows.sample_weight
+                Y = self._coded(rows.y)
+                residuals = Y - self._decisions(rows.X)
+                squares = np.square(residuals, dtype=np.float64)
+                errors += squares.sum(axis=0) if weight is None else weight @ squares
+                sums.update(np.ones((len(Y), 1)), Y - offset, weight)
+        return float(R2.from_sums(errors, sums).mean())
+
     def _scorer(self, data, y, Y):
         if self.scoring in (None, "r2"):
             # The folds' equations know targets less the offset; R2 does not mind.
@@ -222,6 +310,10 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         return ScorerOf(self, self.scoring, data.X, y)
 
     _predictions = staticmethod(BaseKernelRidge._outputs)
+
+    def _shaped(self, decisions):
+        """Predictions as `predict` returns them."""
+        return decisions[:, 0] if np.ndim(self.coef_) == 1 else decisions
 
     def predict(self, X, return_std=False):
         r"""Predict the targets of rows.
@@ -253,9 +345,7 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         ``O(m^3)``; rows cost ``O(m^2)`` each.
         """
         X = self._checked(X)
-        mean = self._decisions(X)
-        if np.ndim(self.coef_) == 1:
-            mean = mean[:, 0]
+        mean = self._shaped(self._decisions(X))
         if not return_std:
             return mean
         if not hasattr(self, "equations_"):
@@ -394,6 +484,20 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
             )
         return X, y, self._checked_weight(sample_weight, X)
 
+    _streamed_scoring = (None, "accuracy")
+
+    def _checked_block(self, X, y, first):
+        if y is None:
+            raise ValueError("there is no y to fit: name the target.")
+        X, y, _ = self._validated(X, y, None, reset=first)
+        return X, y
+
+    def _set_targets(self, y, classes):
+        self._set_classes(y, classes)
+
+    def _unwrap(self, y):
+        """Classifiers keep the axis of targets."""
+
     def _coded(self, y):
         """Labels as targets -1 and 1, shape (n_samples, k)."""
         if self._multilabel:
@@ -487,6 +591,57 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         self._partial_fit(X, self._coded(y), sample_weight)
         return self
 
+    @available_if(streams)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_stream(self, source, classes=None, *, n_sample=10_000):
+        """Fit to a source of rows; see `KernelRidgeRegressor.fit_stream`.
+
+        Parameters
+        ----------
+        source : source of rows
+            See `surff.sources`; it is iterated over once a pass.
+        classes : array-like of shape (n_classes,), optional
+            All labels; without them the first pass looks for them.
+        n_sample : int, default=10_000
+            Rows that features which look at the rows are fitted to.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Passes: one, and one before it, unless ``classes`` are given and the features
+        are frozen or do not look at the rows. Accuracy on held-out rows takes one more
+        for all alphas together, and one each time that the automatic grid grows;
+        ``cv="gcv"``, and a single alpha, none. ``scoring`` must be None or "accuracy".
+        There is no such method with ``gammas`` or ``probability``.
+        """
+        return self._fit_stream(source, classes, n_sample)
+
+    def score_stream(self, source):
+        """Accuracy of the predictions for a source.
+
+        Parameters
+        ----------
+        source : source of rows
+            See `surff.sources`; with labels, and weights if any.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        hits = total = 0.0
+        with self._fitted_passes(source, checked_labels)() as blocks:
+            for rows in blocks:
+                right = self._shaped(self._decisions(rows.X)) == rows.y
+                right = right.reshape(len(right), -1).all(axis=1)
+                weight = rows.sample_weight
+                hits += right.sum() if weight is None else weight @ right
+                total += len(right) if weight is None else weight.sum()
+        return float(hits / total)
+
     def _scorer(self, data, y, Y):
         if self.scoring in (None, "accuracy"):
             return Accuracy(self._predictions, y)
@@ -530,6 +685,10 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         """
         return self._predictions(self._decisions(self._checked(X)))
 
+    def _shaped(self, decisions):
+        """Predictions as `predict` returns them."""
+        return self._predictions(decisions)
+
     @available_if(lambda self: self.probability)
     def predict_proba(self, X):
         r"""Probability of each class; with ``probability=True``.
@@ -570,3 +729,17 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def checked_numbers(X, y, first):
+    """Rows and their targets, for a score."""
+    return X, checked_labels(X, y, first)[1].astype(np.float64)
+
+
+def checked_labels(X, y, first):
+    """Rows and their labels, for a score."""
+    if y is None:
+        raise ValueError("there is no y to score: name the target.")
+    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_consistent_length(X, y)
+    return X, y

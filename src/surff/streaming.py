@@ -1,0 +1,451 @@
+r"""Fitting from a source of rows: checked passes, a sample, folds, scores.
+
+What would need all rows at once is decided by the number of a row in its source alone.
+Row i has the key :math:`h(i)`, a mixed 64-bit number. The rows with the smallest keys
+are a uniform sample without replacement, and the key modulo the number of folds is the
+row's fold, so neither depends on how the source cuts its blocks.
+"""
+
+import contextlib
+import numbers
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array
+
+from surff.alpha_selection import Split, held_out_decisions
+from surff.blocks import row_blocks, rows_of
+from surff.criteria import HeldOutSplits
+from surff.features import EntrySpread
+from surff.normal_equations import NormalEquations, accumulate
+from surff.sources import Block, SourceError, read_ahead
+
+__all__ = [
+    "Equations",
+    "FoldsOfSource",
+    "Passes",
+    "RowSample",
+    "Survey",
+    "checked_folds",
+    "equations_of",
+    "folds_of_rows",
+    "row_keys",
+    "survey",
+]
+
+#: Bytes of the held-out predictions that are scored at once.
+DECISION_BYTES = 16 * 2**20
+
+
+def row_keys(start, n_rows, salt=0):
+    """Keys of consecutive rows: mixed numbers, all different.
+
+    Parameters
+    ----------
+    start : int
+        Number of the first row in its source.
+    n_rows : int
+        Rows.
+    salt : int, default=0
+        Another one gives other keys.
+
+    Returns
+    -------
+    keys : ndarray of uint64, shape (n_rows,)
+
+    References
+    ----------
+    .. [1] G. L. Steele, D. Lea, C. H. Flood, "Fast Splittable Pseudorandom Number
+       Generators", OOPSLA 2014.
+    """
+    z = np.arange(start + 1, start + n_rows + 1, dtype=np.uint64)
+    z = z * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def folds_of_rows(start, n_rows, n_folds):
+    """Fold of each of consecutive rows of a source, from 0 to ``n_folds - 1``.
+
+    With `sklearn.model_selection.PredefinedSplit`, ``folds_of_rows(0, n_samples, 5)``
+    gives ``fit`` the folds that ``fit_stream`` has for ``cv=5``.
+    """
+    keys = row_keys(start, n_rows, salt=0x5DEECE66D)
+    return (keys % np.uint64(n_folds)).astype(np.intp)
+
+
+class Rows(NamedTuple):
+    """Checked rows of a block."""
+
+    start: int  # number of the first one in the source
+    X: object  # (n_rows, n_features), array or CSR matrix of float32 or float64
+    y: np.ndarray
+    sample_weight: np.ndarray | None
+
+
+class Passes:
+    """Passes over a source, whose blocks come checked and are read ahead.
+
+    Parameters
+    ----------
+    source : iterable of Block
+        See `surff.sources`.
+    check : callable
+        ``check(X, y, first) -> X, y`` of a model; the y of None is one that is not
+        looked at.
+    labels : array-like, optional
+        All that ``y`` may hold, where it has one axis.
+
+    Attributes
+    ----------
+    n_rows : int or None
+        Rows of a whole pass, once there was one; another pass must have as many.
+    """
+
+    def __init__(self, source, check, labels=None):
+        if not hasattr(source, "__iter__") or isinstance(source, (str, tuple)):
+            raise TypeError(
+                "source must be one of surff.sources, such as ArrayRows(X, y), got "
+                f"{source!r}."
+            )
+        if iter(source) is source:
+            raise TypeError(
+                "source can be iterated over once only, and every pass needs to: give "
+                "BlockRows a function that makes it anew."
+            )
+        self.source, self.check = source, check
+        self.labels = None if labels is None else np.unique(labels)
+        self.n_rows, self._first = None, None
+
+    def __call__(self):
+        """A pass: context manager of an iterator of `Rows`."""
+        return contextlib.closing(read_ahead(self._checked()))
+
+    def _checked(self):
+        start = 0
+        for block in self.source:
+            rows = self._checked_block(start, block)
+            if rows is not None:
+                yield rows
+                start += rows.X.shape[0]
+        if start == 0:
+            raise SourceError("the source has no rows.")
+        if self.n_rows not in (None, start):
+            raise SourceError(
+                f"the source gave {self.n_rows} rows in one pass and {start} in "
+                "another; it must give the same ones."
+            )
+        self.n_rows = start
+
+    def _checked_block(self, start, block):
+        if not isinstance(block, Block):
+            raise TypeError(
+                "source must be one of surff.sources and yield blocks, got an object "
+                f"of type {type(block).__name__}."
+            )
+        if np.shape(block.X)[:1] == (0,):
+            return None
+        first = self._first is None
+        try:
+            X, y = self.check(block.X, block.y, first)
+            weight = checked_weight(block.sample_weight, X)
+        except ValueError as error:
+            raise explained(error, block, self.source.feature_names) from error
+        shape, text = (None, None) if y is None else (y.shape[1:], y.dtype.kind in "UO")
+        own = (shape, text, weight is None)
+        if first:
+            self._first = own, X.dtype
+        expected, dtype = self._first
+        if own != expected:
+            raise SourceError(
+                f"{block.where}: all blocks must have targets of one kind and shape, "
+                f"and weights or not; got {described(own)} after {described(expected)}."
+            )
+        if self.labels is not None and y.ndim == 1:
+            unknown = ~np.isin(y, self.labels)
+            if unknown.any():
+                i = int(np.argmax(unknown))
+                raise SourceError(
+                    f"{block.locate(i)}: y must hold labels out of classes="
+                    f"{self.labels.tolist()}, got {y[i].item()!r}."
+                )
+        weight = None if weight is None else weight.astype(dtype, copy=False)
+        return Rows(start, X.astype(dtype, copy=False), y, weight)
+
+
+def described(kind):
+    """Words for what a block brings beside ``X``."""
+    shape, text, unweighted = kind
+    targets = f"{'text' if text else 'numbers'} in rows of shape {shape}"
+    return f"{targets} {'without' if unweighted else 'with'} weights"
+
+
+def checked_weight(sample_weight, X):
+    """Row weights of a block, >= 0 and finite; all may be 0."""
+    if sample_weight is None:
+        return None
+    weight = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weight.shape != (X.shape[0],) or weight.min() < 0:
+        raise ValueError(
+            f"sample_weight must be {X.shape[0]} numbers >= 0, got shape "
+            f"{weight.shape} and minimum {weight.min():.3g}."
+        )
+    return weight
+
+
+def explained(error, block, names):
+    """`SourceError` that says where in a block the first bad value is, if one is."""
+    names = getattr(block.X, "columns", None) if names is None else names
+    for part in ("X", "y", "sample_weight"):
+        values = getattr(block, part)
+        values = values.tocoo() if sparse.issparse(values) else np.asarray(values)
+        numbers = values.data if sparse.issparse(values) else values
+        if numbers.dtype.kind != "f" or np.isfinite(numbers).all():
+            continue
+        bad = ~np.isfinite(numbers)
+        if sparse.issparse(values):
+            rows = values.row[bad]
+            columns = values.col[bad][rows == rows.min()]
+        else:
+            rows = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))
+            columns = np.flatnonzero(bad[rows[0]])
+        place = block.locate(int(rows.min()))
+        if part == "X":
+            named = [str(j) if names is None else repr(names[j]) for j in columns[:10]]
+            part = f"column {', '.join(named)} of X"
+        return SourceError(f"{place}: {part} is NaN or infinity.")
+    return SourceError(f"{block.where}: {error}")
+
+
+class RowSample:
+    """Uniform sample of the rows of a source, all of them if there are no more.
+
+    Parameters
+    ----------
+    size : int
+        Rows to keep.
+
+    Attributes
+    ----------
+    X, y, sample_weight : arrays
+        The rows kept, in their order.
+    keys : ndarray of uint64, shape (n_kept,)
+        Their keys.
+    """
+
+    def __init__(self, size):
+        self.size = size
+        self.keys = np.empty(0, np.uint64)
+        self.X = self.y = self.sample_weight = None
+
+    def update(self, rows):
+        """Take some rows in, and others out."""
+        keys = row_keys(rows.start, rows.X.shape[0])
+        own = ~np.zeros(len(keys), bool)
+        if len(self.keys) == self.size:
+            own = keys < self.keys.max()
+        if not own.any():
+            return
+        self.keys = np.concatenate([self.keys, keys[own]])
+        for name in ("X", "y", "sample_weight"):
+            old, new = getattr(self, name), getattr(rows, name)
+            if new is not None:
+                new = rows_of(new, np.flatnonzero(own))
+                setattr(self, name, new if old is None else stacked(old, new))
+        self.shrink(self.size)
+
+    def shrink(self, size):
+        """Leave the rows with the smallest keys."""
+        if size >= len(self.keys):
+            return
+        kept = np.sort(np.argpartition(self.keys, size)[:size])
+        self.keys = self.keys[kept]
+        for name in ("X", "y", "sample_weight"):
+            values = getattr(self, name)
+            if values is not None:
+                setattr(self, name, rows_of(values, kept))
+
+
+def stacked(above, below):
+    """Rows of two arrays or CSR matrices."""
+    if sparse.issparse(above):
+        return sparse.vstack([above, below], format="csr")
+    return np.concatenate([above, below])
+
+
+class Survey(NamedTuple):
+    """What the first look at a source finds."""
+
+    sample: RowSample
+    spread: EntrySpread | None  # of the entries of X, of all rows
+    labels: np.ndarray | None  # different ones, of all rows
+
+
+def survey(passes, n_sample, whole, has_labels):
+    """Look at a source in a pass of its own, or at its first block.
+
+    Parameters
+    ----------
+    passes : Passes
+    n_sample : int
+        Rows to sample.
+    whole : bool
+        Whether all rows are looked at.
+    has_labels : bool
+        Whether ``y`` holds labels, to be collected.
+
+    Returns
+    -------
+    Survey
+    """
+    sample, labels = RowSample(n_sample), None
+    spread = EntrySpread() if whole else None
+    with passes() as blocks:
+        for rows in blocks:
+            sample.update(rows)
+            if not whole:
+                break
+            spread.update(rows.X, rows.sample_weight)
+            if has_labels and rows.y.ndim == 1:
+                found = np.unique(rows.y)
+                labels = found if labels is None else np.union1d(labels, found)
+    return Survey(sample, spread, labels)
+
+
+class Equations(NamedTuple):
+    """Normal equations of a source."""
+
+    total: NormalEquations
+    folds: list  # of NormalEquations; rows that are held out nowhere are in none
+
+
+def equations_of(passes, feature_map, coded, offset, n_folds, seen=None):
+    """`Equations` of all rows and of each fold, in one pass.
+
+    Parameters
+    ----------
+    passes : Passes
+    feature_map : object with ``n_components``, ``dtype`` and ``(X, out=None) -> Z``
+        Maps a block of rows.
+    coded : callable
+        ``coded(y)`` are targets as numbers, shape (n_rows, k).
+    offset : ndarray of shape (k,)
+        Taken off the targets.
+    n_folds : int
+        0 for no folds.
+    seen : ndarray of uint64, optional
+        Keys of rows that no fold holds out.
+    """
+    total = NormalEquations(feature_map.n_components, len(offset))
+    folds = [NormalEquations(*total.moments.shape) for _ in range(n_folds)]
+    with passes() as blocks:
+        for rows in blocks:
+            Y = coded(rows.y) - offset
+            if not n_folds:
+                total.merge(accumulate(feature_map, rows.X, Y, rows.sample_weight))
+                continue
+            for sums, own in zip(
+                [*folds, total], members(rows, n_folds, seen), strict=True
+            ):
+                if len(own):
+                    sums.merge(
+                        accumulate(feature_map, rows.X, Y, rows.sample_weight, own)
+                    )
+    for fold in folds:
+        total.merge(fold)
+    return Equations(total, folds)
+
+
+def members(rows, n_folds, seen):
+    """Rows of each fold within a block, and those that no fold holds out."""
+    n_rows = rows.X.shape[0]
+    fold = folds_of_rows(rows.start, n_rows, n_folds)
+    if seen is not None:
+        fold[np.isin(row_keys(rows.start, n_rows), seen)] = n_folds
+    return [np.flatnonzero(fold == f) for f in range(n_folds + 1)]
+
+
+class FoldsOfSource(HeldOutSplits):
+    """k-fold cross-validation on a source; see `surff.criteria`.
+
+    Parameters
+    ----------
+    passes : Passes
+    equations : Equations
+    data : surff.criteria.Data
+        Without rows.
+    scorer : callable
+        ``scorer(y)`` scores predictions of rows with the targets ``y``, see
+        `surff.criteria`.
+    seen : ndarray of uint64, optional
+        Keys of rows that no fold holds out.
+
+    Notes
+    -----
+    Scores that follow from the folds' equations need no pass; others take one for all
+    alphas together.
+    """
+
+    def __init__(self, passes, equations, data, scorer, seen=None):
+        self.passes, self.data, self.seen = passes, data, seen
+        self.total, self.folds = equations
+        self.scorer_of, self.scorer = scorer, scorer(None)
+        for f, fold in enumerate(self.folds):
+            if not fold.weight_sum:
+                raise ValueError(
+                    f"cv={len(self.folds)} leaves fold {f} without rows of positive "
+                    "weight: the source has too few; use less folds, or cv='gcv'."
+                )
+
+    def _splits(self):
+        for fold in self.folds:
+            train = self.total.copy().subtract(fold)
+            yield Split(train, fold, None, self.data.feature_map)
+
+    def score(self, alphas):
+        """Scores of every alpha, one column a split; see `surff.criteria`."""
+        if hasattr(self.scorer, "from_equations"):
+            return super().score(alphas)
+        paths = [self._path(split, alphas) for split in self._splits()]
+        scores = np.zeros((len(alphas), len(paths), 1))
+        with self.passes() as blocks:
+            for rows in blocks:
+                own = members(rows, len(paths), self.seen)[:-1]
+                for f, (index, path) in enumerate(zip(own, paths, strict=True)):
+                    scores[:, f] += self._sums(rows, index, *path)
+        return scores / np.array([fold.weight_sum for fold in self.folds])[:, None]
+
+    def _sums(self, rows, index, coefs, intercepts):
+        """Scores of some rows times their weights, shape (n_alphas, 1)."""
+        scorer, sums = self.scorer_of(rows.y), np.zeros((len(intercepts), 1))
+        size = max(1, DECISION_BYTES // (8 * intercepts.size))
+        for part in row_blocks(len(index), size):
+            some = index[part]
+            weight = None if rows.sample_weight is None else rows.sample_weight[some]
+            total = len(some) if weight is None else weight.sum()
+            if total > 0:
+                decisions = held_out_decisions(
+                    self.data.feature_map,
+                    rows.X,
+                    some,
+                    coefs,
+                    intercepts + self.data.offset,
+                )
+                sums += total * scorer.from_decisions(decisions, some, weight)
+        return sums
+
+
+def checked_folds(cv):
+    """Number of folds that ``cv`` stands for."""
+    if cv is None:
+        return 5
+    if isinstance(cv, numbers.Integral) and cv > 1:
+        return int(cv)
+    raise ValueError(
+        "cv must be an int above 1, None or 'gcv' to fit from a source, whose rows are "
+        f"not all there to be split, got {cv!r}."
+    )
