@@ -36,7 +36,7 @@ LEAST_TEST, LARGEST_SHARE = 500, 0.3
 
 #: Rows of a batch: at least, and for each column. With fewer the coefficients of a
 #: batch fit its noise, and frequencies learn it.
-BATCH_ROWS, BATCH_ROWS_PER_COLUMN = 512, 8
+BATCH_ROWS, BATCH_ROWS_PER_COLUMN = 768, 8
 
 #: adapt="auto": lengths of frequencies to start from, in radians per spread of the
 #: columns, the error they must come down to for it, and multiplications that the Gram
@@ -222,7 +222,7 @@ class GradientAdaptation(BaseEstimator):
         column. Starts and ends at zero.
     batch_size : "auto" or int, default="auto"
         Rows of a batch, at most those there are; "auto" is 8 times the columns of
-        features and at least 512.
+        features and at least 768.
     alpha : "auto" or float, default="auto"
         Regularisation of a batch, > 0, in mean eigenvalues of its Gram matrix; "auto"
         is the one that was best on the rows held out when last they were looked at.

@@ -182,7 +182,7 @@ class Adam:
     array([-0.1,  0.1])
     """
 
-    def __init__(self, shape, beta1=0.9, beta2=0.999):
+    def __init__(self, shape, beta1=0.9, beta2=0.99):
         self.beta1, self.beta2 = beta1, beta2
         self._mean, self._square = np.zeros(shape), np.zeros(shape)
         self._n_steps = 0
