@@ -2,6 +2,7 @@ import gzip
 import subprocess
 import sys
 import threading
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
@@ -540,6 +541,23 @@ def test_few_rows_and_bad_samples_are_refused():
 
 
 # Memory
+
+
+@pytest.mark.parametrize("maps", [features(gamma="scale"), features(select="eerf")])
+@pytest.mark.parametrize("model", [KernelRidgeRegressor, KernelRidgeClassifier])
+def test_fit_holds_no_copy_of_a_memory_mapped_array(tmp_path, model, maps):
+    n, d = 40_000, 32
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(n, d)))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    y, peaks = (np.array(mapped[:, 0]) > 0).astype(float), []
+    model(maps, cv="gcv").fit(mapped[:500], y[:500])  # compiled before it is watched
+    for size in (n // 2, n):
+        tracemalloc.start()
+        model(maps, cv="gcv").fit(mapped[:size], y[:size])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # A row of X takes 256 bytes; targets, codes and the like some of 8.
+    assert (peaks[1] - peaks[0]) / (n // 2) < 64
 
 
 PEAK = """
