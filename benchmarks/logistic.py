@@ -35,7 +35,7 @@ def prepared(name, trial):
     return standardised(Part(X[train], y[train], X[test], y[test]), clip=False)
 
 
-def measure(part, multiple, select, loss, trial):
+def measure(part, multiple, select, loss, trial, gamma=None):
     """Test accuracy in percent, log loss, gamma and CPU seconds of the fit."""
     d = part.X.shape[1]
     X, y = part.X, part.y
@@ -51,7 +51,8 @@ def measure(part, multiple, select, loss, trial):
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=trial)
         return MODELS[loss](features, cv=folds, **options)
 
-    gamma, _ = climb(lambda gamma: model(gamma, 3).fit(X, y).best_score_, 1.0 / d)
+    if gamma is None:
+        gamma, _ = climb(lambda gamma: model(gamma, 3).fit(X, y).best_score_, 1.0 / d)
     options = {"probability": True} if loss == "squared" else {}
     start = time.process_time()
     fitted = model(gamma, 5, **options).fit(part.X, part.y)
@@ -67,28 +68,31 @@ def main():
     parser.add_argument("--multiples", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--select", nargs="+", default=["none", "residual"])
+    parser.add_argument("--gamma", type=float, help="gamma d, in place of the climb")
     options = parser.parse_args()
     print("| data | s | selection | loss | accuracy | log loss | gamma d | seconds |")
     print("|---|---:|---|---|---:|---:|---:|---:|")
     for name in options.datasets:
         parts = [prepared(name, trial) for trial in range(options.splits)]
+        d = parts[0].X.shape[1]
+        gamma = None if options.gamma is None else options.gamma / d
         for multiple in options.multiples:
             for select in options.select:
                 for loss in MODELS:
                     chosen = None if select == "none" else select
                     trials = np.array(
                         [
-                            measure(part, multiple, chosen, loss, trial)
+                            measure(part, multiple, chosen, loss, trial, gamma)
                             for trial, part in enumerate(parts)
                         ]
                     )
                     accuracy, value, _, _ = trials.mean(axis=0)
                     spread = np.ptp(trials[:, 0]) / 2
-                    gamma, seconds = np.median(trials[:, 2:], axis=0)
+                    tuned, seconds = np.median(trials[:, 2:], axis=0)
                     print(
                         f"| {name} | {multiple}d | {select} | {loss} | {accuracy:.2f} "
                         f"± {spread:.2f} | {value:.4f} "
-                        f"| {gamma * parts[0].X.shape[1]:.3g} | {seconds:.2f} |",
+                        f"| {tuned * d:.3g} | {seconds:.2f} |",
                         flush=True,
                     )
 
