@@ -218,13 +218,16 @@ class NormalEquations:
         extended.weight_sum = self.weight_sum
         return extended
 
-    def centred(self, centre=True):
+    def centred(self, centre=True, overwrite=False):
         r"""Gram matrix and moments of the features and targets less their means.
 
         Parameters
         ----------
         centre : bool, default=True
             False leaves them as they are, for a model without an intercept.
+        overwrite : bool, default=False
+            Whether the Gram matrix may be centred in place, which saves a matrix of
+            memory and leaves this object useless.
 
         Returns
         -------
@@ -233,7 +236,10 @@ class NormalEquations:
             :math:`Z^\top W Y - \omega \bar z \bar y^\top` with
             :math:`\omega = \sum_i w_i`; new arrays, which a solver may overwrite.
         """
-        gram, moments = self.gram.copy(order="F"), self.moments.copy()
+        gram, moments = self.gram, self.moments.copy()
+        before = gram.diagonal().copy()
+        if not overwrite:
+            gram = gram.copy(order="F")
         feature_mean = np.zeros_like(self.feature_sum)
         target_mean = np.zeros_like(self.target_sum)
         if centre:
@@ -241,7 +247,7 @@ class NormalEquations:
             target_mean = self.target_sum / self.weight_sum
             gram = blas.dsyr(-self.weight_sum, feature_mean, a=gram, overwrite_a=1)
             moments -= np.outer(self.feature_sum, target_mean)
-            clear_constant_columns(gram, moments, self.gram)
+            clear_constant_columns(gram, moments, before)
         return CentredEquations(gram, moments, feature_mean, target_mean)
 
 
@@ -255,10 +261,12 @@ def add_upper(total, other, sign=1.0):
         total[: panel.stop, panel] += part if sign == 1.0 else sign * part
 
 
-def clear_constant_columns(gram, moments, uncentred):
-    """Set what rounding left of columns without variance to zero, in place."""
-    left, before = np.einsum("ii->i", gram), np.einsum("ii->i", uncentred)
-    constant = left <= 64 * np.finfo(np.float64).eps * before
+def clear_constant_columns(gram, moments, before):
+    """Set what rounding left of columns without variance to zero, in place.
+
+    ``before`` is the diagonal that the Gram matrix had with its means.
+    """
+    constant = gram.diagonal() <= 64 * np.finfo(np.float64).eps * before
     gram[constant] = 0.0
     gram[:, constant] = 0.0
     moments[constant] = 0.0
