@@ -390,6 +390,62 @@ def approximation(
         raise typer.Exit(130)
 
 
+@app.command(cls=SeveralValues)
+def benchmark(
+    suite: Annotated[
+        str, typer.Option(help="Set of tasks: core, or embedded (no files needed).")
+    ] = "core",
+    tasks: Annotated[
+        list[str] | None, typer.Option(help="Tasks by name, in place of a suite.")
+    ] = None,
+    methods: Annotated[list[str], typer.Option(help="Methods: all, or names.")] = [  # noqa: B006
+        "all"
+    ],
+    multiples: Multiples = [1, 4, 16],  # noqa: B006
+    splits: Annotated[
+        int, typer.Option(help="Repetitions.", parser=_integer, metavar="<int>")
+    ] = 10,
+    seed: Seed = 0,
+    out: Out = Path("results"),
+):
+    """Score against frequencies, fit time and model bytes, beside other models."""
+    from rich.console import Console
+
+    from surff.experiments import benchmark, benchmark_table
+    from surff.experiments.store import ResultStore
+
+    with plain_errors(ValueError):
+        if tasks is None and suite not in benchmark.SUITES:
+            raise ValueError(
+                f"suite must be one of {', '.join(benchmark.SUITES)}, got {suite!r}."
+            )
+        config = benchmark.Benchmark(
+            tasks=tuple(tasks or benchmark.SUITES[suite]),
+            methods=_all_or_names(methods, benchmark.method_labels()),
+            multiples=tuple(multiples),
+            splits=splits,
+            seed=seed,
+        )
+    with plain_errors():
+        out.mkdir(parents=True, exist_ok=True)
+        store = ResultStore(out / "benchmark.jsonl", benchmark.KEY)
+        finished = _until_stopped(
+            lambda bar: benchmark.run_benchmark(config, store, bar), out
+        )
+        rows = benchmark.select_rows(config, store.rows)
+        if rows:
+            console = Console()
+            for table in benchmark_table.rich_benchmark(
+                benchmark_table.benchmark_cells(rows)
+            ):
+                console.print(table)
+            for sentence in benchmark_table.captions(config, rows):
+                console.print(sentence, style="dim", highlight=False)
+            _written(console, out, benchmark_table.write_benchmark(config, rows, out))
+    if not finished:
+        raise typer.Exit(130)
+
+
 @app.command()
 def table3(out: Out = Path("results")):
     """Features needed by decay of the eigenvalues, computed, with theory's slopes."""

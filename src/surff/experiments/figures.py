@@ -17,6 +17,7 @@ from surff.experiments.statistics import summarise
 
 __all__ = [
     "approximation_figure",
+    "benchmark_figure",
     "decay_figure",
     "figure1_figure",
     "methods_figure",
@@ -159,6 +160,77 @@ def methods_figure(cells, dataset):
         for i, size in enumerate(sizes):
             axes.plot([], [], **styles[i], linestyle="", label=f"s = {size}d")
         axes.legend(loc="lower right", frameon=True)
+    return figure
+
+
+#: Lines of the benchmark that are drawn in colour; the others stay grey.
+BENCHMARK_STYLES = {
+    "rff": {"color": "#0072B2", "marker": "o", "linewidth": 2.8},
+    "surrogate": {"color": "#D55E00", "marker": "D"},
+    "residual": {"color": "#E69F00", "marker": "s"},
+    "gradient": {"color": "#56B4E9", "marker": "v"},
+    "auto": {"color": "#009E73", "marker": "^", "linewidth": 2.8},
+    "nystroem-rpcholesky": {"color": "#CC79A7", "marker": "h"},
+    "mlp": {"color": "#222222", "marker": "x", "linestyle": "--"},
+    "boosting": {"color": "#222222", "marker": "*", "linestyle": ":"},
+    "kernel-ridge": {"color": "#222222", "marker": "P", "linestyle": "-."},
+}
+BENCHMARK_GREY = {"color": "#bbbbbb", "marker": ".", "linewidth": 1.0}
+
+
+def benchmark_figure(cells, task, labels):
+    """Score against the number of frequencies, the fit time and the model's bytes.
+
+    Parameters
+    ----------
+    cells : dict
+        As `surff.experiments.benchmark_table.benchmark_cells` returns.
+    task : str
+    labels : dict of str to str
+        Methods in the order of drawing, with their printed names.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+        Mean scores; methods without a number of frequencies are lines across the first
+        panel and points in the others.
+    """
+    axes_of = {
+        "frequencies s": lambda cell: cell.n_frequencies,
+        "fit time in s, tuning included": lambda cell: cell.fit_time,
+        "model in bytes": lambda cell: cell.model_bytes,
+    }
+    with _style():
+        figure = _figure(9.6, 3.9, f"{task}: score against size, time and bytes", [])
+        panels = figure.subplots(1, 3, sharey=True)
+        for axes, (title, value) in zip(panels, axes_of.items(), strict=True):
+            for method, label in labels.items():
+                style = BENCHMARK_STYLES.get(method, BENCHMARK_GREY)
+                found = [
+                    cell
+                    for (name, _, m), cell in cells.items()
+                    if name == task and m == method
+                ]
+                if not found:
+                    continue
+                label = label if method in BENCHMARK_STYLES else None
+                scores = [cell.score.mean for cell in found]
+                if found[0].n_frequencies == 0 and axes is panels[0]:
+                    line = {k: v for k, v in style.items() if k != "marker"}
+                    axes.axhline(scores[0], **line, label=label)
+                    continue
+                order = np.argsort([value(cell) for cell in found])
+                axes.plot(
+                    np.array([value(cell) for cell in found])[order],
+                    np.array(scores)[order],
+                    **style,
+                    label=label,
+                )
+            axes.set_xscale("log")
+            axes.set_xlabel(title)
+        panels[0].set_ylabel("score")
+        handles, names = panels[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside right upper", fontsize=8)
     return figure
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "LEVERAGE_LAMBDA",
     "METHODS",
     "MORE",
+    "PEERS",
     "all_methods",
     "features_of",
     "selectors",
@@ -53,6 +54,13 @@ MORE = {
     "nystroem-leverage": "Nystrom leverage",
     "nystroem-rpcholesky": "Nystrom RPCholesky",
     "nystroem-kmeans": "Nystrom k-means",
+}
+
+#: Methods of others that the benchmark compares with.
+PEERS = {
+    "mlp": "MLP of the same width",
+    "boosting": "HistGradientBoosting",
+    "kernel-ridge": "exact kernel ridge",
 }
 
 #: lambda of the ridge leverage scores.

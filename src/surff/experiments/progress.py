@@ -13,6 +13,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from surff.experiments.methods import PEERS
 from surff.experiments.render import DRAW_LABELS, LABELS
 
 __all__ = ["RunProgress"]
@@ -106,7 +107,7 @@ class RunProgress:
             self._print(trial, rows)
 
     def _print(self, trial, rows):
-        names = {**LABELS, **DRAW_LABELS}
+        names = {**LABELS, **DRAW_LABELS, **PEERS}
         found = ", ".join(f"{names[row['method']]} {_result(row)}" for row in rows)
         left = self.left()
         more = "" if left is None else f", {_clock(left)} left"
@@ -119,7 +120,8 @@ class RunProgress:
 
 
 def _name(trial):
-    return f"{trial.dataset} s = {trial.multiple}d trial {trial.trial + 1}"
+    size = f" s = {trial.multiple}d" if trial.multiple else ""
+    return f"{trial.dataset}{size} trial {trial.trial + 1}"
 
 
 def _result(row):
@@ -128,4 +130,4 @@ def _result(row):
     for name in ("error", "spectral"):
         if name in row:
             return f"error {row[name]:.3g}"
-    return f"{100 * row['accuracy']:.2f}"
+    return f"{100 * row['score' if 'score' in row else 'accuracy']:.2f}"

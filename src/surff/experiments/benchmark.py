@@ -1,0 +1,557 @@
+r"""A public benchmark: what each method reaches, at what size, time and model bytes.
+
+The unit is a trial: one split of one data set, one number of frequencies, one method
+tuned, fitted and tested. Every method is tuned by the same rule on the training rows
+alone, and its time includes the tuning:
+
+- kernel methods: gamma uphill in the score of 5 folds from ``1 / d``, on at most
+  10,000 rows and 32 d frequencies, then alpha on all rows by 5 folds; adaptations start
+  from the gamma of plain RFF, and "auto" finds its own;
+- exact kernel ridge: gamma and alpha by 3 folds on 2,000 rows, then a fit to at most
+  20,000;
+- boosting and the multilayer perceptron: a small grid by 3 folds on at most 10,000
+  rows.
+
+Columns are standardised by training statistics, EEG clipped at 10 interquartile ranges
+first. Scores are accuracies, or R2 for a regression.
+"""
+
+import pickle
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    StratifiedKFold,
+    train_test_split,
+)
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.preprocessing import LabelBinarizer
+
+from surff.datasets import DATASETS, load
+from surff.experiments.methods import PEERS, all_methods, features_of, why_not
+from surff.experiments.protocol import (
+    GAMMA_ROWS,
+    Part,
+    choose_gamma,
+    seed_sequence,
+    standardised,
+)
+from surff.experiments.store import row_key, store_trials
+from surff.experiments.table2 import Silent, Trial
+from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
+
+__all__ = [
+    "KERNEL_METHODS",
+    "KEY",
+    "SUITES",
+    "TASKS",
+    "Benchmark",
+    "ExactKernelRidge",
+    "Task",
+    "load_task",
+    "method_labels",
+    "run_benchmark",
+    "select_rows",
+    "split_rows",
+    "trial_row",
+]
+
+#: What tells rows apart.
+KEY = ("dataset", "method", "multiple", "trial", "seed")
+
+
+class TaskDescription(NamedTuple):
+    """Where a task comes from and how its rows are split."""
+
+    dataset: str
+    parts: tuple = (None,)  # with two, the first is for training and the second to test
+    chunks: int = 0  # > 0: runs of consecutive rows that stay together
+
+
+#: Tasks by name. Rows of EEG are one recording: random halves leave to the training
+#: part the neighbours in time of every row to test, "eeg-time" keeps twenty stretches
+#: together.
+TASKS = {
+    "eeg": TaskDescription("eeg"),
+    "eeg-time": TaskDescription("eeg", chunks=20),
+    "magic04": TaskDescription("magic04"),
+    "cod-rna": TaskDescription("cod-rna", ("train", "paper-test")),
+    "covtype": TaskDescription("covtype"),
+    "letter": TaskDescription("letter"),
+    "ijcnn1": TaskDescription("ijcnn1", ("train", "test")),
+    "california-housing": TaskDescription("california-housing"),
+    "breast_cancer": TaskDescription("breast_cancer"),
+    "digits": TaskDescription("digits"),
+}
+
+#: Tasks by suite.
+SUITES = {
+    "core": tuple(TASKS)[:8],
+    "embedded": ("breast_cancer", "digits"),
+}
+
+#: Methods of surff in the benchmark.
+KERNEL_METHODS = (
+    "rff",
+    "orthogonal",
+    "sobol",
+    "leverage",
+    "surrogate",
+    "eerf",
+    "residual",
+    "agop",
+    "gradient",
+    "auto",
+    "nystroem-uniform",
+    "nystroem-rpcholesky",
+)
+
+#: Peers that have no number of frequencies; they run once a split.
+WITHOUT_SIZE = ("boosting", "kernel-ridge")
+
+#: Rows that exact kernel ridge is tuned on and fitted to, at most.
+EXACT_TUNING_ROWS, EXACT_ROWS = 2_000, 20_000
+
+#: Grids of the peers.
+BOOSTING_GRID = {"learning_rate": [0.05, 0.2], "max_leaf_nodes": [15, 63]}
+MLP_GRID = {"alpha": [1e-5, 1e-2], "learning_rate_init": [1e-3, 1e-2]}
+
+
+def method_labels():
+    """Names and printed names of the methods, in table order."""
+    return {**{name: all_methods()[name] for name in KERNEL_METHODS}, **PEERS}
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What to run.
+
+    Attributes
+    ----------
+    tasks : tuple of str
+        Keys of ``TASKS``.
+    methods : tuple of str
+        Names in `method_labels`.
+    multiples : tuple of int
+        Numbers of frequencies s in multiples of the number of columns d, >= 1.
+    splits : int
+        Repetitions, >= 1.
+    seed : int
+        Of everything random, >= 0.
+
+    Raises
+    ------
+    ValueError
+        A name or number is not one of those; the message lists what is.
+    """
+
+    tasks: tuple[str, ...] = SUITES["core"]
+    methods: tuple[str, ...] = (*KERNEL_METHODS, *PEERS)
+    multiples: tuple[int, ...] = (1, 4, 16)
+    splits: int = 10
+    seed: int = 0
+
+    def __post_init__(self):
+        labels = method_labels()
+        for argument, names, valid in (
+            ("tasks", self.tasks, TASKS),
+            ("methods", self.methods, labels),
+        ):
+            if not names:
+                raise ValueError(
+                    f"{argument} must name some of {', '.join(valid)}, got none."
+                )
+            for name in names:
+                if name not in valid:
+                    raise ValueError(
+                        f"{argument} must be one of {', '.join(valid)}, got {name!r}."
+                    )
+        if not self.multiples:
+            raise ValueError("multiples must have at least one number, got none.")
+        numbers = [("splits", self.splits, 1), ("seed", self.seed, 0)]
+        numbers += [("multiples", multiple, 1) for multiple in self.multiples]
+        for argument, value, least in numbers:
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(
+                    f"{argument} must be an integer of at least {least}, got {value!r}."
+                )
+        order = [name for name in labels if name in self.methods]
+        object.__setattr__(self, "tasks", tuple(dict.fromkeys(self.tasks)))
+        object.__setattr__(self, "methods", tuple(order))
+        object.__setattr__(self, "multiples", tuple(sorted(set(self.multiples))))
+
+    def sizes(self, task, method):
+        """Multiples at which a method runs; 0 for one that has no number."""
+        if method in WITHOUT_SIZE:
+            return (0,)
+        d = DATASETS[TASKS[task].dataset].n_features
+        return tuple(m for m in self.multiples if not why_not(method, d, m))
+
+
+class Task(NamedTuple):
+    """Rows of a task, as they are in the source."""
+
+    name: str
+    X: np.ndarray  # (n_samples, n_features)
+    y: np.ndarray  # labels as class numbers, or targets
+    classification: bool
+    n_train: int | None  # first rows, for training, where the source divides them
+    chunks: int
+
+
+def load_task(name):
+    """Load a task of the benchmark.
+
+    Parameters
+    ----------
+    name : str
+        Key of ``TASKS``.
+
+    Returns
+    -------
+    Task
+
+    Raises
+    ------
+    ValueError
+        For an unknown name; the message lists the valid ones.
+    """
+    if name not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(TASKS)}, got {name!r}.")
+    dataset, parts, chunks = TASKS[name]
+    loaded = [load(dataset, part) for part in parts]
+    X = np.concatenate([np.asarray(part.X, dtype=np.float64) for part in loaded])
+    y = np.concatenate([part.y for part in loaded])
+    classification = not np.issubdtype(y.dtype, np.floating)
+    if classification:
+        y = np.unique(y, return_inverse=True)[1]
+    n_train = len(loaded[0].y) if len(parts) > 1 else None
+    return Task(name, X, y, classification, n_train, chunks)
+
+
+def split_rows(task, trial, seed):
+    """Training and test rows of a trial.
+
+    Parameters
+    ----------
+    task : Task
+    trial, seed : int
+
+    Returns
+    -------
+    train, test : ndarray of int
+        Random halves, halves of stretches of rows, or the source's own division, which
+        is the same in every trial.
+    """
+    n = len(task.y)
+    if task.n_train is not None:
+        return np.arange(task.n_train), np.arange(task.n_train, n)
+    rng = np.random.default_rng(seed_sequence(seed, task, trial))
+    if task.chunks:
+        stretches = np.array_split(np.arange(n), task.chunks)
+        order = rng.permutation(task.chunks)
+        half = task.chunks // 2
+        return tuple(
+            np.concatenate([stretches[i] for i in np.sort(side)])
+            for side in (order[:half], order[half:])
+        )
+    order = rng.permutation(n)
+    return order[: n // 2], order[n // 2 :]
+
+
+def prepared(task, trial, seed):
+    """Split and standardised data of a trial."""
+    train, test = split_rows(task, trial, seed)
+    y = task.y.astype(np.float64) if not task.classification else task.y
+    part = Part(task.X[train], y[train], task.X[test], y[test])
+    if not task.classification:  # R2 does not mind, and networks do
+        centre, width = part.y.mean(), part.y.std()
+        part = part._replace(
+            y=(part.y - centre) / width, test_y=(part.test_y - centre) / width
+        )
+    return standardised(part, clip=TASKS[task.name].dataset == "eeg")
+
+
+# -- methods ---------------------------------------------------------------------------
+
+
+class Fitted(NamedTuple):
+    """A tuned and fitted model."""
+
+    model: object
+    tune_time: float  # seconds, of which
+    fit_time: float  # seconds, tuning included
+
+
+def fit_kernel_method(method, part, classification, multiple, fold_seed, map_seed):
+    """Tune and fit a method of surff by the rule of the module."""
+    n_features = part.X.shape[1]
+    if classification:
+        folds = StratifiedKFold(5, shuffle=True, random_state=fold_seed)
+        model = KernelRidgeClassifier(cv=folds, keep_equations=False)
+    else:
+        folds = KFold(5, shuffle=True, random_state=fold_seed)
+        model = KernelRidgeRegressor(cv=folds, keep_equations=False)
+
+    def features_at(method, gamma, multiple, n_samples):
+        return features_of(
+            method, "fair", n_features, multiple, gamma, map_seed, n_samples
+        )
+
+    start = time.perf_counter()
+    gamma, _ = choose_gamma(
+        model, method, features_at, part.X, part.y, multiple, fold_seed
+    )
+    tune_time = time.perf_counter() - start
+    model.set_params(features=features_at(method, gamma, multiple, len(part.y)))
+    model.fit(part.X, part.y)
+    return Fitted(model, tune_time, time.perf_counter() - start)
+
+
+class ExactKernelRidge(BaseEstimator):
+    """Kernel ridge on the whole kernel matrix, for numbers or class labels.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Bandwidth of the Gaussian kernel.
+    alpha : float, default=1.0
+        Regularisation.
+    classification : bool, default=True
+        Labels, one against the rest, or numbers.
+    """
+
+    def __init__(self, gamma=1.0, alpha=1.0, classification=True):
+        self.gamma = gamma
+        self.alpha = alpha
+        self.classification = classification
+
+    def fit(self, X, y):
+        """Solve for the coefficients of the rows, ``O(n^3)``."""
+        self.ridge_ = KernelRidge(kernel="rbf", gamma=self.gamma, alpha=self.alpha)
+        if self.classification:
+            self.labels_ = LabelBinarizer(neg_label=-1)
+            y = self.labels_.fit_transform(y).astype(np.float64)
+        self.offset_ = y.mean(axis=0)
+        self.ridge_.fit(X, y - self.offset_)
+        return self
+
+    def predict(self, X):
+        """Labels or numbers, some rows at a time."""
+        blocks = np.array_split(np.arange(len(X)), len(X) // 2000 + 1)
+        found = np.concatenate([self.ridge_.predict(X[rows]) for rows in blocks])
+        found = found + self.offset_
+        return self.labels_.inverse_transform(found) if self.classification else found
+
+    def score(self, X, y):
+        """Accuracy or R2."""
+        return _score(self.predict(X), y, self.classification)
+
+
+def _score(predicted, y, classification):
+    if classification:
+        return float(np.mean(predicted == y))
+    return float(1.0 - np.mean((y - predicted) ** 2) / np.var(y))
+
+
+def fit_peer(method, part, classification, multiple, fold_seed, map_seed):
+    """Tune and fit a method to compare with by the rule of the module."""
+    d = part.X.shape[1]
+    n_rows = GAMMA_ROWS
+    if method == "boosting":
+        kind = (
+            HistGradientBoostingClassifier
+            if classification
+            else HistGradientBoostingRegressor
+        )
+        model = kind(max_iter=1000, early_stopping=True, random_state=map_seed)
+        grid = BOOSTING_GRID
+    elif method == "mlp":
+        kind = MLPClassifier if classification else MLPRegressor
+        model = kind(
+            hidden_layer_sizes=(2 * multiple * d,), early_stopping=True, max_iter=200,
+            random_state=map_seed,
+        )  # fmt: skip
+        grid = MLP_GRID
+    else:
+        n_rows = EXACT_TUNING_ROWS
+        model = ExactKernelRidge(classification=classification)
+        grid = {
+            "gamma": 4.0 ** np.arange(-4.0, 3.0) / d,
+            "alpha": 10.0 ** np.arange(-4.0, 2.0),
+        }
+    rng = np.random.default_rng(fold_seed)
+    start = time.perf_counter()
+    X, y = some_rows(part.X, part.y, n_rows, classification, fold_seed)
+    folds = StratifiedKFold if classification else KFold
+    search = GridSearchCV(
+        model, grid, cv=folds(3, shuffle=True, random_state=fold_seed), refit=False
+    )
+    search.fit(X, y)
+    tune_time = time.perf_counter() - start
+    rows = slice(None)
+    if method == "kernel-ridge" and len(part.y) > EXACT_ROWS:
+        rows = np.sort(rng.permutation(len(part.y))[:EXACT_ROWS])
+    model.set_params(**search.best_params_).fit(part.X[rows], part.y[rows])
+    return Fitted(model, tune_time, time.perf_counter() - start)
+
+
+def some_rows(X, y, n_rows, classification, seed):
+    """At most so many of the rows, classes in proportion."""
+    if len(y) <= n_rows:
+        return X, y
+    X, _, y, _ = train_test_split(
+        X, y, train_size=n_rows, random_state=seed,
+        stratify=y if classification else None,
+    )  # fmt: skip
+    return X, y
+
+
+# -- running ---------------------------------------------------------------------------
+
+
+def row_of(config, task, multiple, trial, method):
+    """The part of a row that ``KEY`` looks at, as a dict."""
+    return {
+        "dataset": task,
+        "method": method,
+        "multiple": multiple,
+        "trial": trial,
+        "seed": config.seed,
+    }
+
+
+def missing_trials(config, store):
+    """Trials that are not stored yet, every method of a split before the next split.
+
+    Parameters
+    ----------
+    config : Benchmark
+    store : ResultStore
+
+    Returns
+    -------
+    trials : list of Trial
+        One method each.
+    """
+    trials = []
+    for task in config.tasks:
+        description = DATASETS[TASKS[task].dataset]
+        n, d = sum(description.n_samples.values()), description.n_features
+        for trial in range(config.splits):
+            for method in config.methods:
+                for multiple in config.sizes(task, method):
+                    key = row_key(row_of(config, task, multiple, trial, method), KEY)
+                    if key not in store:
+                        s = max(multiple, 4) * d
+                        cost = 1e8 + n * s * (s + 150.0) + 20.0 * s**3
+                        trials.append(Trial(task, multiple, trial, (method,), cost))
+    return trials
+
+
+def run_benchmark(config, store, progress=None):
+    """Run the trials that are missing and store each as it ends.
+
+    Parameters
+    ----------
+    config : Benchmark
+    store : ResultStore
+        With ``KEY`` as its key; gains the rows.
+    progress : Silent or another object with its methods, optional
+
+    Raises
+    ------
+    DatasetNotFoundError, DatasetCorruptError
+        A data set cannot be had.
+    KeyboardInterrupt
+        Passed on; what was finished is stored.
+    """
+    task = part = None
+
+    def run_trial(trial):
+        nonlocal task, part
+        if task is None or task.name != trial.dataset:
+            task = part = None  # two data sets are never held at once
+            task = load_task(trial.dataset)
+        if part is None or part[0] != trial.trial:
+            part = trial.trial, prepared(task, trial.trial, config.seed)
+        return [trial_row(task, part[1], config, trial)]
+
+    progress = Silent() if progress is None else progress
+    store_trials(missing_trials(config, store), run_trial, store, progress)
+
+
+def trial_row(task, part, config, trial):
+    """Score, times and size of one method in one trial.
+
+    Parameters
+    ----------
+    task : Task
+    part : Part
+        Its data, as `prepared` returns.
+    config : Benchmark
+    trial : Trial
+        With one method.
+
+    Returns
+    -------
+    row : dict
+        With the names in ``KEY``, ``score``, ``fit_time`` (s, tuning included),
+        ``tune_time``, ``predict_time`` (s for all test rows), ``model_bytes`` (of the
+        pickled model), ``n_frequencies``, ``n_train`` and ``n_test``.
+    """
+    (method,) = trial.methods
+    seeds = seed_sequence(config.seed, task, trial.trial, trial.multiple)
+    fold_seed, map_seed = np.random.default_rng(seeds).integers(2**31, size=2)
+    fit = fit_peer if method in PEERS else fit_kernel_method
+    fitted = fit(
+        method, part, task.classification, trial.multiple, int(fold_seed), int(map_seed)
+    )
+    start = time.perf_counter()
+    predicted = fitted.model.predict(part.test_X)
+    predict_time = time.perf_counter() - start
+    return {
+        **row_of(config, task.name, trial.multiple, trial.trial, method),
+        "score": _score(predicted, part.test_y, task.classification),
+        "fit_time": fitted.fit_time,
+        "tune_time": fitted.tune_time,
+        "predict_time": predict_time,
+        "model_bytes": len(pickle.dumps(fitted.model)),
+        "n_frequencies": trial.multiple * part.X.shape[1],
+        "n_train": len(part.y),
+        "n_test": len(part.test_y),
+    }
+
+
+def select_rows(config, rows):
+    """Rows that belong to a run, of all that a store holds.
+
+    Parameters
+    ----------
+    config : Benchmark
+    rows : sequence of dict
+
+    Returns
+    -------
+    rows : list of dict
+        Ordered by task, method, multiple and trial.
+    """
+    by_key = {row_key(row, KEY): row for row in rows}
+    keys = (
+        row_key(row_of(config, task, multiple, trial, method), KEY)
+        for task in config.tasks
+        for method in config.methods
+        for multiple in config.sizes(task, method)
+        for trial in range(config.splits)
+    )
+    return [by_key[key] for key in keys if key in by_key]

@@ -1,0 +1,264 @@
+"""The benchmark: splits, tuning, times and sizes of every method; ranks and tables."""
+
+import csv
+import math
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import r2_score
+from threadpoolctl import threadpool_limits
+
+from surff.experiments import benchmark
+from surff.experiments.benchmark import (
+    KERNEL_METHODS,
+    KEY,
+    SUITES,
+    TASKS,
+    Benchmark,
+    ExactKernelRidge,
+    Task,
+    load_task,
+    method_labels,
+    run_benchmark,
+    select_rows,
+    split_rows,
+    trial_row,
+)
+from surff.experiments.benchmark_table import (
+    benchmark_cells,
+    captions,
+    critical_difference,
+    frequencies_needed,
+    mean_ranks,
+    rich_benchmark,
+    write_benchmark,
+)
+from surff.experiments.methods import PEERS
+from surff.experiments.store import ResultStore
+from surff.experiments.table2 import Trial
+
+
+def waves(n=400, d=2, classification=True):
+    """A task whose target is a wave: linear models fail, kernels do not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    y = np.sin(3.0 * X[:, 0]) + 0.1 * rng.normal(size=n)
+    if classification:
+        y = np.digitize(y, [-0.4, 0.4])
+    return Task("breast_cancer", X, y, classification, None, 0)
+
+
+@pytest.fixture
+def small_grids(monkeypatch):
+    """Peers tuned over one choice each, so that a fit takes no time."""
+    monkeypatch.setattr(
+        benchmark, "BOOSTING_GRID", {"learning_rate": [0.2], "max_leaf_nodes": [7]}
+    )
+    monkeypatch.setattr(
+        benchmark, "MLP_GRID", {"alpha": [1e-5], "learning_rate_init": [0.05]}
+    )
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.mark.parametrize("classification", [True, False])
+@pytest.mark.parametrize("method", [*KERNEL_METHODS, *PEERS])
+def test_every_method_is_tuned_fitted_and_tested(small_grids, method, classification):
+    task, config = waves(classification=classification), Benchmark()
+    part = benchmark.prepared(task, 1, 0)
+    row = trial_row(task, part, config, Trial(task.name, 8, 1, (method,), 1.0))
+    # A linear model reaches 0.41 (accuracy, three classes) and 0.003 (R2).
+    assert row["score"] > (0.55 if classification else 0.15)
+    assert 0 <= row["tune_time"] <= row["fit_time"]
+    assert row["predict_time"] > 0
+    assert row["model_bytes"] > 1000
+    assert (row["n_frequencies"], row["n_train"], row["n_test"]) == (16, 200, 200)
+    again = trial_row(task, part, config, Trial(task.name, 8, 1, (method,), 1.0))
+    assert again["score"] == row["score"]
+
+
+@pytest.mark.parametrize("classification", [True, False])
+def test_exact_kernel_ridge_is_scikit_learns(classification):
+    task = waves(60, classification=classification)
+    model = ExactKernelRidge(0.5, 0.1, classification).fit(task.X, task.y)
+    Y = task.y.astype(float)
+    if classification:
+        Y = np.where(task.y[:, None] == np.arange(3), 1.0, -1.0)
+    peer = KernelRidge(kernel="rbf", gamma=0.5, alpha=0.1).fit(task.X, Y - Y.mean(0))
+    expected = peer.predict(task.X) + Y.mean(0)
+    if classification:
+        assert_array_equal(model.predict(task.X), expected.argmax(axis=1))
+    else:
+        assert_allclose(model.predict(task.X), expected, rtol=1e-10)
+        assert_allclose(model.score(task.X, Y), r2_score(Y, expected), rtol=1e-10)
+
+
+def test_splits_share_no_row_and_keep_stretches_together():
+    halves = waves(101)
+    train, test = split_rows(halves, 3, 0)
+    assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(101))
+    assert len(train) == 50
+    assert not np.array_equal(train, split_rows(halves, 4, 0)[0])
+    stretches = halves._replace(chunks=20)
+    train, test = split_rows(stretches, 3, 0)
+    assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(101))
+    side = np.isin(np.arange(101), train)
+    assert np.count_nonzero(np.diff(side)) < 20  # changes at edges of stretches alone
+    divided = halves._replace(n_train=40)
+    assert_array_equal(split_rows(divided, 3, 0)[0], np.arange(40))
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if name != "covtype"])
+def test_every_task_loads(real_data, name):
+    for part in TASKS[name].parts:
+        real_data(TASKS[name].dataset, part)  # skips where the files are not
+    task = load_task(name)
+    assert task.classification == (name != "california-housing")
+    if task.classification:
+        assert_array_equal(np.unique(task.y), np.arange(task.y.max() + 1))
+    assert (task.n_train is not None) == (name in ("cod-rna", "ijcnn1"))
+    assert (task.chunks > 0) == (name == "eeg-time")
+
+
+def test_runs_resume_and_are_written(tmp_path, small_grids):
+    config = Benchmark(
+        ("breast_cancer",), ("rff", "surrogate", "kernel-ridge"), (2, 1), splits=2
+    )
+    store = ResultStore(tmp_path / "a.jsonl", KEY)
+    run_benchmark(config, store)
+    rows = select_rows(config, store.rows)
+    assert len(rows) == 2 * (2 + 2 + 1)
+    wider = Benchmark(("breast_cancer",), ("rff", "kernel-ridge"), (1, 2), splits=3)
+    again = ResultStore(tmp_path / "a.jsonl", KEY)
+    run_benchmark(wider, again)
+    assert again.rows[: len(store.rows)] == store.rows
+    assert len(again.rows) == len(store.rows) + 3
+    names = {path.name for path in write_benchmark(config, rows, tmp_path / "out")}
+    assert names == {
+        "benchmark.md",
+        "benchmark.csv",
+        "benchmark-breast_cancer.png",
+        "benchmark-breast_cancer.svg",
+    }
+    markdown = (tmp_path / "out" / "benchmark.md").read_text()
+    assert "exact kernel ridge" in markdown
+    assert "284 rows to train" in markdown
+    with (tmp_path / "out" / "benchmark.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    scores = [r["score"] for r in rows if (r["method"], r["multiple"]) == ("rff", 2)]
+    line = next(x for x in lines if (x["method"], x["multiple"]) == ("rff", "2"))
+    assert_allclose(float(line["score"]), 100 * np.mean(scores), rtol=1e-7)
+
+
+def rows_of(scores, splits=4):
+    """Rows with given mean scores: ``{(task, multiple, method): score}``."""
+    return [
+        {
+            "dataset": task,
+            "method": method,
+            "multiple": multiple,
+            "trial": trial,
+            "seed": 0,
+            "score": score + 1e-3 * (trial % 2) + 1e-4 * trial * (method == "rff"),
+            "fit_time": 1.0 + trial,
+            "tune_time": 0.5,
+            "predict_time": 0.1,
+            "model_bytes": 1000,
+            "n_frequencies": 14 * multiple,
+            "n_train": 100,
+            "n_test": 100,
+        }
+        for (task, multiple, method), score in scores.items()
+        for trial in range(splits)
+    ]
+
+
+SCORES = {
+    ("eeg", 1, "rff"): 0.70,
+    ("eeg", 16, "rff"): 0.90,
+    ("eeg", 1, "auto"): 0.91,
+    ("eeg", 16, "auto"): 0.97,
+    ("eeg", 1, "eerf"): 0.60,
+    ("eeg", 16, "eerf"): 0.80,
+    ("eeg", 0, "boosting"): 0.93,
+    ("letter", 1, "rff"): 0.50,
+    ("letter", 16, "rff"): 0.95,
+    ("letter", 1, "auto"): 0.40,
+    ("letter", 16, "auto"): 0.96,
+    ("letter", 1, "eerf"): 0.45,
+    ("letter", 16, "eerf"): 0.90,
+    ("letter", 0, "boosting"): 0.97,
+}
+
+
+def test_cells_ranks_and_frequencies_needed():
+    rows = rows_of(SCORES)
+    cells = benchmark_cells(rows)
+    cell = cells["eeg", 1, "auto"]
+    assert_allclose(cell.score.mean, 91.05)
+    assert cell.fit_time == 2.5
+    ours, rff = (
+        [r["score"] for r in rows if (r["dataset"], r["multiple"], r["method"]) == key]
+        for key in (("eeg", 1, "auto"), ("eeg", 1, "rff"))
+    )
+    assert_allclose(cell.p_value, stats.ttest_rel(ours, rff).pvalue)
+    assert math.isnan(cells["eeg", 1, "rff"].p_value)
+    # On eeg: boosting, auto, rff, eerf. On letter: boosting, rff, eerf, auto.
+    ranks, n_tasks = mean_ranks(cells, 1)
+    assert n_tasks == 2
+    assert ranks == {"rff": 2.5, "eerf": 3.5, "auto": 3.0, "boosting": 1.0}
+    assert frequencies_needed(cells, "eeg") == {"rff": 16, "auto": 1, "eerf": None}
+    assert frequencies_needed(cells, "letter") == {"rff": 16, "auto": 16, "eerf": None}
+
+
+def test_critical_differences_are_those_of_the_literature():
+    # Demsar 2006: q = 2.569 for 4 methods and 3.102 for 9, at 5 %.
+    assert_allclose(critical_difference(4, 14), 2.569 * math.sqrt(20 / 84), rtol=1e-3)
+    assert_allclose(critical_difference(9, 10), 3.102 * math.sqrt(90 / 60), rtol=1e-3)
+
+
+def test_text_marks_what_differs(tmp_path):
+    config = Benchmark(("eeg", "letter"), ("rff", "auto", "eerf", "boosting"), (1, 16))
+    rows = rows_of(SCORES)
+    write_benchmark(config, rows, tmp_path)
+    lines = (tmp_path / "benchmark.md").read_text().splitlines()
+    auto = [line for line in lines if "adapted (auto)" in line]
+    assert "91.05 ± 0.03 •" in auto[0]
+    assert "40.05 ± 0.03 ◦" in auto[1]
+    assert [text.strip() for text in auto[-1].split("|")[2:4]] == ["1d", "16d"]
+    assert any("critical difference" in line for line in lines)
+    assert len(rich_benchmark(benchmark_cells(rows))) == 3
+    assert "stretches" not in " ".join(captions(config, rows))
+    assert "stretches" in " ".join(
+        captions(config, rows_of({("eeg-time", 1, "rff"): 0.5}))
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tasks": ()}, "tasks must name some of eeg"),
+        ({"tasks": ("mnist",)}, r"tasks must be one of eeg, .*got 'mnist'"),
+        ({"methods": ("svm",)}, r"methods must be one of rff, .*got 'svm'"),
+        ({"multiples": ()}, "multiples must have at least one"),
+        ({"multiples": (0,)}, "multiples must be an integer of at least 1, got 0"),
+        ({"splits": 0}, "splits must be an integer of at least 1, got 0"),
+        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        Benchmark(**options)
+    with pytest.raises(ValueError, match=r"task must be one of eeg, .*got 'mnist'"):
+        load_task("mnist")
+
+
+def test_suites_are_of_tasks_and_methods_have_names():
+    assert all(set(suite) <= TASKS.keys() for suite in SUITES.values())
+    assert "eeg-time" in SUITES["core"]
+    assert set(method_labels()) == {*KERNEL_METHODS, *PEERS}
+    assert pickle.loads(pickle.dumps(Benchmark())) == Benchmark()
