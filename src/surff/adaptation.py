@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from surff._threads import single_threaded_blas
 from surff._validation import positive
 from surff.agop import average_gradient_outer_product, root_transform
 from surff.alpha_selection import coefficient_path, squared_errors
@@ -33,6 +34,9 @@ SCORE_ROWS, SCORE_ROWS_PER_COLUMN, TEST_ROWS = 16384, 8, 8192
 
 #: Rows to hold out at least, and the share of all rows that this may come to.
 LEAST_TEST, LARGEST_SHARE = 500, 0.3
+
+#: Numbers up to which the rows are put in units of their spreads once and kept.
+SMALL_DATA = 2**22
 
 #: Rows of a batch: at least, and for each column. With fewer the coefficients of a
 #: batch fit its noise, and frequencies learn it.
@@ -107,8 +111,11 @@ class InnerProblem:
         self.weight = sample_weight
         self.test, self.train = rows[:n_test], rows[n_test:]
         self.centre, self.unit = _spread(X, rows)
+        self.inverse_unit = 1.0 / self.unit
         self.Y = _standard_targets(Y, sample_weight)
-        self._sides = {}
+        self._sides, self._all = {}, None
+        if not sparse.issparse(X) and X.size <= SMALL_DATA:
+            self._all = self._rows(X)
 
     def inward(self, frequencies):
         """Frequencies of the data as frequencies of these rows, float64."""
@@ -120,13 +127,20 @@ class InnerProblem:
 
     def batch(self, index):
         """Rows, targets and weights of some rows, in the dtype of the problem."""
-        X = rows_of(self.X, index)
-        if sparse.issparse(X):
-            X = X.multiply(1.0 / self.unit).tocsr().astype(self.dtype)
+        if self._all is None:
+            X = self._rows(rows_of(self.X, index))
         else:
-            X = ((X - self.centre) / self.unit).astype(self.dtype)
+            X = self._all[index]
         weight = None if self.weight is None else self.weight[index].astype(self.dtype)
         return X, self.Y[index].astype(self.dtype), weight
+
+    def _rows(self, X):
+        """Rows in units of the spreads, in the dtype of the problem."""
+        if sparse.issparse(X):
+            return X.multiply(self.inverse_unit).tocsr().astype(self.dtype)
+        X = X - self.centre
+        X *= self.inverse_unit
+        return X.astype(self.dtype, copy=False)
 
     def _side(self, name, limit):
         """At most ``limit`` of the rows of a side, as a batch that is kept."""
@@ -332,27 +346,29 @@ class GradientAdaptation(BaseEstimator):
         moving = _apart(start, rate, rng)
         found, least = None, score.error
         adam, failures, began = Adam(moving.shape), 0, time.perf_counter()
-        for step in range(n_steps):
-            alpha = self._alpha(score) / (2 * len(moving))
-            batch, targets, weight = next(batches)
-            gradient = projected_objective(
-                moving.astype(problem.dtype), batch, targets, alpha, weight
-            ).gradient
-            moving += adam.step(gradient, rate * cosine_schedule(step, n_steps))
-            if (step + 1) % every and step + 1 < n_steps:
-                continue
-            score = problem.score(moving)
-            failures += 1
-            if score.error < least:
-                found, least, failures = Found(moving.copy(), score), score.error, 0
-            if self.verbose:
-                print(
-                    f"adapt: step {step + 1}/{n_steps}, held-out error "
-                    f"{score.error:.4f}, best {least:.4f}, alpha "
-                    f"{self._alpha(score):.0e}, {time.perf_counter() - began:.1f} s"
-                )
-            if failures >= patience:
-                break
+        # Steps are short, and share their rows out themselves where it pays.
+        with single_threaded_blas():
+            for step in range(n_steps):
+                alpha = self._alpha(score) / (2 * len(moving))
+                batch, targets, weight = next(batches)
+                gradient = projected_objective(
+                    moving.astype(problem.dtype), batch, targets, alpha, weight
+                ).gradient
+                moving += adam.step(gradient, rate * cosine_schedule(step, n_steps))
+                if (step + 1) % every and step + 1 < n_steps:
+                    continue
+                score = problem.score(moving)
+                failures += 1
+                if score.error < least:
+                    found, least, failures = Found(moving.copy(), score), score.error, 0
+                if self.verbose:
+                    print(
+                        f"adapt: step {step + 1}/{n_steps}, held-out error "
+                        f"{score.error:.4f}, best {least:.4f}, alpha "
+                        f"{self._alpha(score):.0e}, {time.perf_counter() - began:.1f} s"
+                    )
+                if failures >= patience:
+                    break
         return found
 
     def _alpha(self, score):

@@ -21,9 +21,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import lapack
 
-from surff._threads import map_slices, single_threaded_blas
+from surff._threads import map_slices
 from surff.blocks import rows_of
 from surff.fourier import FourierMap
 
@@ -81,36 +82,36 @@ def projected_objective(frequencies, X, Y, alpha, sample_weight=None):
     >>> round(projected_objective(np.zeros((1, 1)), X, Y, alpha=0.1).objective, 6)
     0.25
     """
-    feature_map = FourierMap(frequencies)
+    s = len(frequencies)
+    dtype = frequencies.dtype
     if sample_weight is None:
-        weight = np.full(len(Y), 1.0 / len(Y), feature_map.dtype)
+        weight = np.full(len(Y), 1.0 / len(Y), dtype)
     else:
-        weight = (sample_weight / sample_weight.sum()).astype(feature_map.dtype)
-    least = max(64, THREAD_MULTIPLICATIONS // feature_map.n_components**2)
-    with single_threaded_blas():
-        parts = map_slices(
-            lambda rows: _summed(feature_map, rows, X, Y, weight), len(Y), least
-        )
-        z_mean = sum(part.weight * part.z_mean for part in parts)
-        y_mean = sum(part.weight * part.y_mean for part in parts)
-        gram = sum(part.gram for part in parts)
-        moments = sum(part.moments for part in parts)
-        for part in parts if len(parts) > 1 else ():
-            # What each part's own means left out.
-            shift, target_shift = part.z_mean - z_mean, part.y_mean - y_mean
-            gram += part.weight * np.outer(shift, shift)
-            moments += part.weight * np.outer(shift, target_shift)
+        weight = (sample_weight / sample_weight.sum()).astype(dtype)
+    least = max(64, THREAD_MULTIPLICATIONS // (2 * s) ** 2)
+    parts = map_slices(
+        lambda rows: _summed(frequencies, rows, X, Y, weight), len(Y), least
+    )
+    z_mean = sum(part.weight * part.z_mean for part in parts)
+    y_mean = sum(part.weight * part.y_mean for part in parts)
+    gram = sum(part.gram for part in parts)
+    moments = sum(part.moments for part in parts)
+    for part in parts if len(parts) > 1 else ():
+        # What each part's own means left out.
+        shift, target_shift = part.z_mean - z_mean, part.y_mean - y_mean
+        gram += part.weight * np.outer(shift, shift)
+        moments += part.weight * np.outer(shift, target_shift)
 
-        # scipy's routines want the upper triangle of a Fortran array, and this matrix
-        # is symmetric.
-        np.einsum("ii->i", gram)[...] += alpha
-        factor, _ = lapack.dpotrf(gram, lower=0, clean=0, overwrite_a=1)
-        coef, _ = lapack.dpotrs(factor, moments, lower=0)
-        results = map_slices(
-            lambda rows: _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean),
-            len(Y),
-            least,
-        )
+    # scipy's routines want the upper triangle of a Fortran array, and this matrix is
+    # symmetric.
+    np.einsum("ii->i", gram)[...] += alpha
+    factor, _ = lapack.dpotrf(gram, lower=0, clean=0, overwrite_a=1)
+    coef, _ = lapack.dpotrs(factor, moments, lower=0)
+    results = map_slices(
+        lambda rows: _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean),
+        len(Y),
+        least,
+    )
     objective = sum(result.objective for result in results) + alpha * np.sum(coef**2)
     return Projected(float(objective), sum(result.gradient for result in results))
 
@@ -119,7 +120,7 @@ class _Part(NamedTuple):
     """Features of one thread's rows and their sums, about their own means."""
 
     rows: slice
-    Z: np.ndarray
+    Z: np.ndarray  # (2 s, n_rows): a cosine and a sine after the other
     weight: float
     z_mean: np.ndarray
     y_mean: np.ndarray
@@ -127,38 +128,52 @@ class _Part(NamedTuple):
     moments: np.ndarray
 
 
-def _summed(feature_map, rows, X, Y, weight):
+def _summed(frequencies, rows, X, Y, weight):
     """`_Part` of some rows."""
-    Z, Y, weight = feature_map(rows_of(X, rows)), Y[rows], weight[rows]
+    Z, Y, weight = _transposed(frequencies, rows_of(X, rows)), Y[rows], weight[rows]
     total = float(weight.sum())
     share = weight / total if total > 0 else weight
-    z_mean, y_mean = share @ Z, share @ Y
-    roots = np.sqrt(weight)[:, None]
-    centred, targets = (Z - z_mean) * roots, (Y - y_mean) * roots
+    z_mean, y_mean = Z @ share, share @ Y
+    roots = np.sqrt(weight)
+    centred = Z - z_mean[:, None]
+    centred *= roots
+    targets = (Y - y_mean) * roots[:, None]
     return _Part(
         rows,
         Z,
         total,
         z_mean.astype(np.float64),
         y_mean.astype(np.float64),
-        (centred.T @ centred).astype(np.float64),
-        (centred.T @ targets).astype(np.float64),
+        (centred @ centred.T).astype(np.float64),
+        (centred @ targets).astype(np.float64),
     )
+
+
+def _transposed(frequencies, X):
+    """Features as rows, (2 s, n_rows), the cosine and the sine of each together.
+
+    The product of a row and a frequency is symmetric in the two, so the map of the
+    frequencies by the rows is this, and its loops are as long as there are rows.
+    """
+    s, n_rows = len(frequencies), X.shape[0]
+    if sparse.issparse(X):
+        Z = FourierMap(frequencies)(X)
+        return Z.T.reshape(2, s, n_rows).swapaxes(0, 1).reshape(2 * s, n_rows)
+    factor = np.full(n_rows, math.sqrt(n_rows / s))
+    return FourierMap(X, factor)(frequencies).reshape(2 * s, n_rows)
 
 
 def _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean):
     """`Projected` of some rows at a solution, without the penalty."""
     (Z,) = (part.Z for part in parts if part.rows == rows)
-    s = len(coef) // 2
     z_mean, y_mean, coef = (a.astype(Z.dtype) for a in (z_mean, y_mean, coef))
-    residual = Y[rows] - y_mean - (Z - z_mean) @ coef
-    weighted = residual * weight[rows, None]
-    slopes = weighted @ coef.T  # residual of a row times each coefficient
-    slopes[:, s:] *= Z[:, :s]
-    slopes[:, :s] *= Z[:, s:]
-    slopes = slopes[:, s:] - slopes[:, :s]
-    # Sparse rows are multiplied from the left alone.
-    gradient = -2.0 * (rows_of(X, rows).T @ slopes).T
+    residual = (Y[rows] - y_mean).T - coef.T @ (Z - z_mean[:, None])
+    weighted = residual * weight[rows]
+    slopes = coef @ weighted  # each coefficient times the residual of a row
+    slopes[1::2] *= Z[0::2]
+    slopes[0::2] *= Z[1::2]
+    slopes = slopes[1::2] - slopes[0::2]
+    gradient = -2.0 * (slopes @ rows_of(X, rows))
     return Projected(np.sum(weighted * residual, dtype=np.float64), gradient)
 
 
