@@ -19,9 +19,11 @@ from sklearn.utils.validation import _check_n_features, check_array, check_is_fi
 from surff._linear import LinearOnFeatures
 from surff._validation import FLOAT_DTYPES, as_generator, validated
 from surff.alpha_selection import AlphaPath, best_index, climb, relative_grid
+from surff.conjugate_gradient import cheaper_than_cholesky, conjugate_gradient
 from surff.criteria import (
     Data,
     GeneralizedCrossValidation,
+    HeldOutPasses,
     HeldOutSplits,
     LeaveOneOut,
 )
@@ -44,6 +46,10 @@ AUTO_DECADES = np.arange(-8.0, 2.5, 0.5)
 AUTO_LIMITS = (-14.0, 8.0)
 AUTO_STEP = np.arange(0.5, 2.5, 0.5)
 
+#: The same for conjugate gradients, which small alphas cost many passes.
+PASSES_DECADES = np.arange(-3.0, 2.5, 0.5)
+PASSES_LIMITS = (-4.0, 8.0)
+
 
 class _Choice(NamedTuple):
     """A fitted feature map and the alpha that goes with it."""
@@ -54,7 +60,7 @@ class _Choice(NamedTuple):
     score: float | None
     path: AlphaPath | None
     criterion: object | None
-    offset: np.ndarray
+    data: Data
 
 
 def learns_in_pieces(model):
@@ -74,6 +80,16 @@ def learns_in_pieces(model):
             "partial_fit needs the normal equations: keep_equations must be True, got "
             f"{model.keep_equations!r}"
         )
+    return forms_equations(model, "partial_fit")
+
+
+def forms_equations(model, method):
+    """Whether the solver works from normal equations."""
+    if model.solver == "cg":
+        raise AttributeError(
+            f"{method} needs the normal equations, which solver='cg' does not form; "
+            "set it to 'cholesky' or 'eigh'"
+        )
     return True
 
 
@@ -89,7 +105,7 @@ def streams(model):
             "probability=True needs predictions of all rows at once, which fit_stream "
             "cannot hold; set it to False"
         )
-    return True
+    return forms_equations(model, "fit_stream")
 
 
 def best_alpha(path):
@@ -115,7 +131,9 @@ class BaseKernelRidge(LinearOnFeatures):
         "cv": [StrOptions({"gcv", "loo"}), "cv_object"],
         "scoring": [None, str, callable],
         "fit_intercept": ["boolean"],
-        "solver": [StrOptions(set(SOLVERS))],
+        "solver": [StrOptions({*SOLVERS, "cg", "auto"})],
+        "tol": [Interval(numbers.Real, 0.0, None, closed="neither")],
+        "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "keep_equations": ["boolean"],
     }
 
@@ -127,7 +145,13 @@ class BaseKernelRidge(LinearOnFeatures):
 
     def _fit(self, X, y, Y, sample_weight):
         """Fit numeric targets ``Y`` (n_samples, k); ``y`` feeds splitter and scorer."""
-        for name in ("alpha_path_", "gamma_path_", "equations_", "_posterior_"):
+        for name in (
+            "alpha_path_",
+            "gamma_path_",
+            "equations_",
+            "n_iter_",
+            "_posterior_",
+        ):
             self.__dict__.pop(name, None)  # an earlier fit's
         if self.gammas is None:
             choice = self._choose(self._checked_features(), X, y, Y, sample_weight)
@@ -136,9 +160,12 @@ class BaseKernelRidge(LinearOnFeatures):
         self.features_, self.alpha_, self.best_score_ = choice.features, *choice[2:4]
         if choice.path is not None:
             self.alpha_path_ = choice.path
-        self._solve(choice.total, choice.offset, X.dtype)
+        if choice.total is None:
+            self._solve_by_passes(choice.data)
+            return choice
+        self._solve(choice.total, choice.data.offset, X.dtype)
         if self.keep_equations:
-            self.equations_, self._offset = choice.total, choice.offset
+            self.equations_, self._offset = choice.total, choice.data.offset
         return choice
 
     def _choose(self, features, X, y, Y, sample_weight):
@@ -146,26 +173,42 @@ class BaseKernelRidge(LinearOnFeatures):
         refit = self._refit(features, X, Y, sample_weight)
         features = self._fitted_features(features, X, Y, sample_weight)
         offset = self._target_offset(Y, sample_weight)
+        alphas = self._checked_alphas()
+        needs_scores = self.gammas is not None or self.probability
+        single = alphas is not None and len(alphas) == 1 and not needs_scores
+        feature_map = features._map().astype(X.dtype)
+        solver = self._direct_solver()
+        if (
+            self.solver == "auto"
+            and single
+            and not self.keep_equations
+            and cheaper_than_cholesky(*X.shape, feature_map.n_components)
+        ):
+            solver = "cg"
         data = Data(
-            features._map().astype(X.dtype),
+            feature_map,
             X,
             Y - offset,
             offset,
             sample_weight,
             self.fit_intercept,
-            self.solver,
+            solver,
         )
-        alphas = self._checked_alphas()
-        needs_scores = self.gammas is not None or self.probability
-        if alphas is not None and len(alphas) == 1 and not needs_scores:
-            total = accumulate(data.feature_map, X, data.Y, sample_weight)
-            return _Choice(features, total, float(alphas[0]), None, None, None, offset)
+        if single:
+            total = None
+            if solver != "cg":
+                total = accumulate(feature_map, X, data.Y, sample_weight)
+            return _Choice(features, total, float(alphas[0]), None, None, None, data)
         if isinstance(self.cv, str):
             self._positive(alphas, self.cv)
         criterion = self._criterion(data, y, Y, refit)
         path = self._search(alphas, criterion)
         alpha, score = best_alpha(path)
-        return _Choice(features, criterion.total, alpha, score, path, criterion, offset)
+        return _Choice(features, criterion.total, alpha, score, path, criterion, data)
+
+    def _direct_solver(self):
+        """The solver, where "auto" finds no reason to do without a Gram matrix."""
+        return "cholesky" if self.solver == "auto" else self.solver
 
     def _target_offset(self, Y, sample_weight):
         """Mean of the targets: taken out, it costs the sums no digits."""
@@ -218,6 +261,8 @@ class BaseKernelRidge(LinearOnFeatures):
 
     def _criterion(self, data, y, Y, refit):
         """What alphas are judged by."""
+        if data.solver == "cg":
+            return self._criterion_of_passes(data, y, Y, refit)
         if isinstance(self.cv, str) and self.cv == "gcv":
             self._check_gcv_scoring()
             return GeneralizedCrossValidation(data)
@@ -226,6 +271,35 @@ class BaseKernelRidge(LinearOnFeatures):
             return LeaveOneOut(data, scorer)
         splitter = check_cv(self.cv, y, classifier=self._is_classifier)
         return HeldOutSplits(data, list(splitter.split(data.X, y)), scorer, refit)
+
+    def _criterion_of_passes(self, data, y, Y, refit):
+        if isinstance(self.cv, str):
+            raise ValueError(
+                "cv='gcv' and 'loo' need the normal equations, which solver='cg' does "
+                f"not form: cv must be an int or a splitter, got {self.cv!r}."
+            )
+        splitter = check_cv(self.cv, y, classifier=self._is_classifier)
+
+        def solve(feature_map, alphas, rows):
+            return self._passes(data, alphas, feature_map, rows)
+
+        splits, scorer = list(splitter.split(data.X, y)), self._scorer(data, y, Y)
+        return HeldOutPasses(data, splits, scorer, solve, refit)
+
+    def _passes(self, data, alphas, feature_map, rows=None):
+        """Solution by conjugate gradients; the same rows precondition it each time."""
+        return conjugate_gradient(
+            feature_map,
+            data.X,
+            data.Y,
+            alphas,
+            data.sample_weight,
+            self.fit_intercept,
+            rng=np.random.default_rng(0),
+            rows=rows,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
 
     def _check_gcv_scoring(self):
         if self.scoring is not None:
@@ -274,20 +348,28 @@ class BaseKernelRidge(LinearOnFeatures):
                 )
             return path
 
-        decades = AUTO_DECADES
-        grid = relative_grid(criterion.total, self.fit_intercept, decades)
+        decades, limits = AUTO_DECADES, AUTO_LIMITS
+        if criterion.total is None:
+            decades, limits = PASSES_DECADES, PASSES_LIMITS
+
+        def grid_at(decades):
+            if criterion.total is None:
+                return criterion.grid(decades)
+            return relative_grid(criterion.total, self.fit_intercept, decades)
+
+        grid = grid_at(decades)
         path = AlphaPath(grid, score(grid))
         while True:
             best = best_index(path)
             missing = np.isnan(path.scores).reshape(len(decades), -1).any(axis=1)
             first = np.flatnonzero(~missing)[0]
-            if first == 0 and np.any(best == 0) and decades[0] > AUTO_LIMITS[0]:
+            if first == 0 and np.any(best == 0) and decades[0] > limits[0]:
                 new = decades[0] - AUTO_STEP[::-1]
-            elif np.any(best == len(decades) - 1) and decades[-1] < AUTO_LIMITS[1]:
+            elif np.any(best == len(decades) - 1) and decades[-1] < limits[1]:
                 new = decades[-1] + AUTO_STEP
             else:
                 return path
-            grid = relative_grid(criterion.total, self.fit_intercept, new)
+            grid = grid_at(new)
             order = np.argsort(decades := np.concatenate([decades, new]))
             path = AlphaPath(
                 np.concatenate([path.alphas, grid])[order],
@@ -295,9 +377,21 @@ class BaseKernelRidge(LinearOnFeatures):
             )
             decades = decades[order]
 
+    def _solve_by_passes(self, data):
+        """Set the coefficients of ``alpha_`` by conjugate gradients."""
+        alphas, of_target = np.unique(self.alpha_, return_inverse=True)
+        solution = self._passes(data, alphas, data.feature_map)
+        targets = np.arange(data.Y.shape[1])
+        of_target = np.broadcast_to(of_target.ravel(), targets.shape)
+        dtype = data.X.dtype
+        self.coef_ = solution.coefs[:, of_target, targets].T.astype(dtype)
+        intercept = solution.intercepts[of_target, targets] + data.offset
+        self.intercept_ = intercept.astype(dtype)
+        self.n_iter_ = solution.n_iter
+
     def _solve(self, total, offset, dtype):
         """Set the coefficients of ``alpha_``."""
-        centred = total.centred(self.fit_intercept)
+        centred, solver = total.centred(self.fit_intercept), self._direct_solver()
         if np.ndim(self.alpha_):
             coef, intercept = (np.empty_like(a) for a in (centred[1], centred[3]))
             for alpha in np.unique(self.alpha_):
@@ -306,9 +400,9 @@ class BaseKernelRidge(LinearOnFeatures):
                     moments=centred.moments[:, targets],
                     target_mean=centred.target_mean[targets],
                 )
-                coef[:, targets], intercept[targets] = solve(some, alpha, self.solver)
+                coef[:, targets], intercept[targets] = solve(some, alpha, solver)
         else:
-            coef, intercept = solve(centred, self.alpha_, self.solver)
+            coef, intercept = solve(centred, self.alpha_, solver)
         self.coef_ = coef.T.astype(dtype)
         self.intercept_ = (intercept + offset).astype(dtype)
 
@@ -343,7 +437,7 @@ class BaseKernelRidge(LinearOnFeatures):
         else:
             self._positive(alphas, "gcv")
             criterion = GeneralizedCrossValidation.of_equations(
-                self.equations_, self.fit_intercept, self.solver
+                self.equations_, self.fit_intercept, self._direct_solver()
             )
             self.alpha_path_ = self._search(alphas, criterion)
             self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
@@ -406,7 +500,7 @@ class BaseKernelRidge(LinearOnFeatures):
                 self._offset,
                 None,
                 self.fit_intercept,
-                self.solver,
+                self._direct_solver(),
             )
             criterion = FoldsOfSource(
                 passes, equations, data, lambda y: self._scorer(None, y, None), seen

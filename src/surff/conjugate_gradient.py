@@ -152,7 +152,6 @@ def conjugate_gradient(
             X.astype(np.float32, copy=False),
         )
     alphas = np.asarray(alphas, dtype=np.float64)
-    rows = np.arange(X.shape[0]) if rows is None else rows
     m, k = feature_map.n_components, Y.shape[1]
     passes = Passes(feature_map, X, Y, sample_weight, rows, fit_intercept, cache_bytes)
     precondition = preconditioner(
@@ -236,12 +235,13 @@ class Passes:
         self, feature_map, X, Y, sample_weight, rows, fit_intercept, cache_bytes
     ):
         self.feature_map, self.X, self.rows = feature_map, X, rows
-        self.weight = np.ones(len(rows))
+        taken = slice(None) if rows is None else rows
+        Y = Y[taken]
+        self.weight = np.ones(len(Y))
         if sample_weight is not None:
-            self.weight = sample_weight[rows].astype(np.float64)
+            self.weight = sample_weight[taken].astype(np.float64)
         self._cache, self._left = {}, cache_bytes
         k = Y.shape[1]
-        Y = Y[rows]
         total = self.weight.sum()
         mean = self.weight @ Y / total
         self.target_spread = self.weight @ (Y - mean) ** 2
@@ -287,7 +287,7 @@ class Passes:
                 sums = sums + V.sum(axis=0)
             return product, sums
 
-        parts = map_slices(pass_over, len(self.rows))
+        parts = map_slices(pass_over, len(self.weight))
         if total is not None:
             total += sum(sums for _, sums in parts)
         return np.asarray(sum(product for product, _ in parts), dtype=np.float64)
@@ -300,12 +300,12 @@ class Passes:
             yield slice(start, start + len(Z)), Z
             start += len(Z)
         part = slice(start, part.stop)
-        for index, Z in feature_blocks(self.feature_map, self.X, self.rows, part):
+        for _, Z in feature_blocks(self.feature_map, self.X, self.rows, part):
             if Z.nbytes <= self._left:
                 self._left -= Z.nbytes
                 self._cache[start] = Z.copy()
-            yield slice(start, start + len(index)), Z
-            start += len(index)
+            yield slice(start, start + len(Z)), Z
+            start += len(Z)
 
 
 def preconditioner(
@@ -314,6 +314,7 @@ def preconditioner(
     """A function ``(R, columns, k)`` that divides residuals by M, see the module."""
     if n_sample is None:
         n_sample = int(SAMPLE_FACTOR * feature_map.n_components)
+    rows = np.arange(X.shape[0]) if rows is None else rows
     sample, weight = rows, sample_weight
     if n_sample < len(rows):
         sample = np.sort(rng.choice(rows, n_sample, replace=False))

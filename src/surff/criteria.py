@@ -27,6 +27,7 @@ from surff.alpha_selection import (
     splits_equations,
     squared_errors,
 )
+from surff.blocks import rows_of
 from surff.normal_equations import accumulate
 from surff.solvers import SOLVERS
 
@@ -35,6 +36,7 @@ __all__ = [
     "Accuracy",
     "Data",
     "GeneralizedCrossValidation",
+    "HeldOutPasses",
     "HeldOutSplits",
     "LeaveOneOut",
     "ScorerOf",
@@ -108,6 +110,65 @@ class HeldOutSplits:
             path = self._path(split, [alpha])
             decisions[split.test_rows] = self._decisions(split, *path)[:, 0]
         return decisions
+
+
+class _Side(NamedTuple):
+    """Rows of a cross-validation split, and the map of its training side."""
+
+    train_rows: np.ndarray
+    test_rows: np.ndarray
+    feature_map: object
+
+
+class HeldOutPasses(HeldOutSplits):
+    """Held-out splits without normal equations: ``total`` is None.
+
+    Parameters
+    ----------
+    data : Data
+    splits : list of (train_rows, test_rows)
+        From a scikit-learn splitter.
+    scorer : object
+        See the module.
+    solve : callable
+        Coefficients and intercepts ``solve(feature_map, alphas, rows)`` of the models
+        of some rows, as `surff.conjugate_gradient.Solution` has them.
+    refit : callable, optional
+        See `surff.alpha_selection.splits_equations`.
+    """
+
+    #: Rows from which the mean eigenvalue is estimated.
+    SAMPLE = 1000
+
+    def __init__(self, data, splits, scorer, solve, refit=None):
+        self.data, self.scorer, self.solve, self.total = data, scorer, solve, None
+        sides = [
+            _Side(train, test, data.feature_map if refit is None else refit(train))
+            for train, test in splits
+        ]
+        self._splits = lambda: iter(sides)
+
+    def grid(self, decades):
+        """Alphas at ``10**decades`` times the mean eigenvalue, from a few rows."""
+        X, n = self.data.X, self.data.X.shape[0]
+        rows = np.arange(0, n, max(1, n // self.SAMPLE))
+        Z = self.data.feature_map(rows_of(X, rows)).astype(np.float64)
+        weight = self.data.weight(rows)
+        mean = 0.0
+        if self.data.fit_intercept:
+            mean = np.average(Z, axis=0, weights=weight)
+        spread = np.average(np.square(Z - mean), axis=0, weights=weight).mean()
+        total = n if weight is None else self.data.sample_weight.sum()
+        return (total * spread if spread > 0 else 1.0) * 10.0**decades
+
+    def _path(self, split, alphas):
+        solution = self.solve(split.feature_map, alphas, split.train_rows)
+        return solution.coefs, solution.intercepts
+
+    def _split_score(self, split, alphas):
+        rows = split.test_rows
+        decisions = self._decisions(split, *self._path(split, alphas))
+        return self.scorer.from_decisions(decisions, rows, self.data.weight(rows))
 
 
 class _OnAllRows:

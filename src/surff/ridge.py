@@ -62,9 +62,18 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         normal equations without a second pass over the data.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
-    solver : {"cholesky", "eigh"}, default="cholesky"
-        Key of `surff.solvers.SOLVERS`: a Cholesky factorisation for each alpha, or one
-        eigendecomposition for all, slower and at home with singular matrices.
+    solver : {"cholesky", "eigh", "cg", "auto"}, default="cholesky"
+        From the normal equations, a Cholesky factorisation for each alpha or one
+        eigendecomposition for all, slower and at home with singular matrices. "cg" are
+        conjugate gradients on passes over the data: no normal equations, so no
+        ``cv="gcv"`` or "loo", and a smaller automatic grid. "auto" takes them for a
+        single alpha where they are faster and ``keep_equations`` is False, and
+        "cholesky" else.
+    tol : float, default=1e-2
+        For conjugate gradients: root mean square error of predictions, estimated, in
+        standard deviations of the target, at which to stop.
+    max_iter : int, default=100
+        For conjugate gradients: passes over the data at most.
     alpha_per_target : bool, default=False
         Choose an alpha for each target; ``scoring`` must be None, "r2" or
         "neg_mean_squared_error".
@@ -91,7 +100,9 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
     features_ : transformer
         The fitted feature map.
     equations_ : NormalEquations
-        With ``keep_equations`` only.
+        With ``keep_equations`` only, and not after conjugate gradients.
+    n_iter_ : int
+        Passes over the data; after conjugate gradients only.
     n_features_in_ : int
         Columns of ``X``.
 
@@ -139,6 +150,8 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         scoring=None,
         fit_intercept=True,
         solver="cholesky",
+        tol=1e-2,
+        max_iter=100,
         alpha_per_target=False,
         keep_equations=True,
     ):
@@ -149,6 +162,8 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         self.scoring = scoring
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
         self.alpha_per_target = alpha_per_target
         self.keep_equations = keep_equations
 
@@ -351,7 +366,8 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         if not hasattr(self, "equations_"):
             raise ValueError(
                 "return_std=True needs the normal equations: fit with "
-                f"keep_equations=True, got {self.keep_equations!r}."
+                "keep_equations=True and a solver other than 'cg', got "
+                f"{self.keep_equations!r} and {self.solver!r}."
             )
         return mean, self._standard_deviations(X).reshape(mean.shape)
 
@@ -394,8 +410,12 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         accuracy.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
-    solver : {"cholesky", "eigh"}, default="cholesky"
-        See `KernelRidgeRegressor`.
+    solver : {"cholesky", "eigh", "cg", "auto"}, default="cholesky"
+        See `KernelRidgeRegressor`, as for the next two.
+    tol : float, default=1e-2
+        Error of predictions at which conjugate gradients stop.
+    max_iter : int, default=100
+        Passes over the data at most.
     probability : bool, default=False
         Calibrate `predict_proba` on predictions of rows left out, by ``cv``: one more
         pass over the data.
@@ -426,7 +446,9 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
     features_ : transformer
         The fitted feature map.
     equations_ : NormalEquations
-        With ``keep_equations`` only.
+        With ``keep_equations`` only, and not after conjugate gradients.
+    n_iter_ : int
+        Passes over the data; after conjugate gradients only.
     n_features_in_ : int
         Columns of ``X``.
 
@@ -459,6 +481,8 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         scoring=None,
         fit_intercept=True,
         solver="cholesky",
+        tol=1e-2,
+        max_iter=100,
         probability=False,
         keep_equations=True,
     ):
@@ -469,6 +493,8 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         self.scoring = scoring
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
         self.probability = probability
         self.keep_equations = keep_equations
 
