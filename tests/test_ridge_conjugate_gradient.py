@@ -37,8 +37,7 @@ def test_predictions_are_those_of_cholesky(Model, weighted, fit_intercept):
     assert_allclose(passes._decisions(X) / scale, expected / scale, atol=5e-3)
     assert passes.n_iter_ > 2
     assert not hasattr(passes, "equations_")
-    assert not hasattr(exact, "n_iter_")
-    assert not hasattr(passes.set_params(solver="eigh").fit(X, y, weight), "n_iter_")
+    assert exact.n_iter_ == 1
 
 
 @MODELS
@@ -127,7 +126,7 @@ def test_auto_takes_passes_only_where_they_pay(monkeypatch, cheaper, keep, alpha
     parameters = {"alphas": alphas, "keep_equations": keep, "solver": "auto"}
     fitted = model(KernelRidgeRegressor, **parameters).fit(X, y)
     by_passes = cheaper and not keep and alphas == 0.7
-    assert hasattr(fitted, "n_iter_") == by_passes
+    assert (fitted.n_iter_ > 1) == by_passes
     assert hasattr(fitted, "equations_") == keep
     if keep:
         assert_allclose(fitted.partial_fit(X, y).alpha_, fitted.alpha_)

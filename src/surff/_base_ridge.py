@@ -149,7 +149,6 @@ class BaseKernelRidge(LinearOnFeatures):
             "alpha_path_",
             "gamma_path_",
             "equations_",
-            "n_iter_",
             "_posterior_",
         ):
             self.__dict__.pop(name, None)  # an earlier fit's
@@ -387,7 +386,7 @@ class BaseKernelRidge(LinearOnFeatures):
         self.coef_ = solution.coefs[:, of_target, targets].T.astype(dtype)
         intercept = solution.intercepts[of_target, targets] + data.offset
         self.intercept_ = intercept.astype(dtype)
-        self.n_iter_ = solution.n_iter
+        self.n_iter_ = max(1, solution.n_iter)
 
     def _solve(self, total, offset, dtype):
         """Set the coefficients of ``alpha_``."""
@@ -405,6 +404,7 @@ class BaseKernelRidge(LinearOnFeatures):
             coef, intercept = solve(centred, self.alpha_, solver)
         self.coef_ = coef.T.astype(dtype)
         self.intercept_ = (intercept + offset).astype(dtype)
+        self.n_iter_ = 1
 
     # -- fitting in pieces -------------------------------------------------------------
 

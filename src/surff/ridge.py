@@ -102,7 +102,7 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
     equations_ : NormalEquations
         With ``keep_equations`` only, and not after conjugate gradients.
     n_iter_ : int
-        Passes over the data; after conjugate gradients only.
+        Passes of conjugate gradients; 1 for the other solvers.
     n_features_in_ : int
         Columns of ``X``.
 
@@ -448,7 +448,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
     equations_ : NormalEquations
         With ``keep_equations`` only, and not after conjugate gradients.
     n_iter_ : int
-        Passes over the data; after conjugate gradients only.
+        Passes of conjugate gradients; 1 for the other solvers.
     n_features_in_ : int
         Columns of ``X``.
 
