@@ -290,6 +290,20 @@ def test_damaged_parquet_files_are_named(tmp_path):
         list(source)
 
 
+def test_parquet_rows_hold_pages_and_no_row_groups(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is an extra: files")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra")
+    data = pyarrow.table({f"x{j}": RNG.normal(size=200_000) for j in range(6)})
+    path, size = tmp_path / "rows.parquet", data.nbytes
+    parquet.write_table(data, path, use_dictionary=False, data_page_size=2**14)
+    del data
+    before = pyarrow.total_allocated_bytes()
+    with closing(iter(ParquetRows(path, block_rows=1000))) as blocks:
+        held = [pyarrow.total_allocated_bytes() - before for _ in blocks]
+    assert len(held) == 200
+    assert max(held) < size / 4
+
+
 # Arrow
 
 
@@ -330,13 +344,19 @@ def test_arrow_rows_refuse_what_is_none():
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-@pytest.mark.parametrize("block_bytes", [300, 5000, 2**20])
-def test_csv_rows_are_the_rows_in_order(csv_file, suffix, block_bytes):
+@pytest.mark.parametrize("text_bytes", [300, 5000, 2**20])
+@pytest.mark.parametrize("block_rows", [1, 100, None])
+def test_csv_rows_are_the_rows_in_order(csv_file, suffix, text_bytes, block_rows):
     path = csv_file(COMPRESS[suffix](csv_text()), f"rows.csv{suffix}")
-    options = {"features": NAMES, "sample_weight": "weight", "block_bytes": block_bytes}
+    options = {"features": NAMES, "sample_weight": "weight"}
+    options |= {"block_rows": block_rows, "text_bytes": text_bytes}
     blocks = assert_is_all(CsvRows(path, "y", **options))
     assert_is_all(CsvRows(path, "kind", **options), LABELS)
-    assert (len(blocks) > 1) == (block_bytes < 2**20)
+    lengths = [len(block.X) for block in blocks[:-1]]
+    assert all(length >= (block_rows or N) for length in lengths)
+    assert (len(blocks) > 1) == (text_bytes < 2**20 and block_rows is not None)
+    for block, start in zip(blocks, np.cumsum([0, *lengths]), strict=True):
+        assert block.locate(0) == f"{path}, line {start + 2}"
 
 
 def test_csv_rows_without_names_and_of_directories(csv_file, tmp_path):
@@ -372,15 +392,15 @@ def test_csv_errors_name_file_line_and_column(csv_file):
     text = csv_text()
     path = csv_file(text + b"1,2,oops,3,low,1\n")
     with pytest.raises(SourceError, match=r"rows.csv, from line .*#2: .*#502.* 'oops'"):
-        list(CsvRows(path, "y", features=NAMES, block_bytes=4096))
+        list(CsvRows(path, "y", features=NAMES, text_bytes=4096))
     path = csv_file(text + b"1,2,3\n")
     with pytest.raises(SourceError, match=r"rows.csv, from line .*#502: Expected 6 "):
-        list(CsvRows(path, "y", features=NAMES, block_bytes=4096))
+        list(CsvRows(path, "y", features=NAMES, text_bytes=4096))
     path = csv_file(text + b"1,2,3,4,,1\n")
     with pytest.raises(
         SourceError, match=r"rows.csv, line 502: the target 'kind' is m"
     ):
-        list(CsvRows(path, "kind", features=NAMES, block_bytes=4096))
+        list(CsvRows(path, "kind", features=NAMES, text_bytes=4096))
     with pytest.raises(SourceError, match=r"rows.csv: the file is empty"):
         CsvRows(csv_file(b""), "y")
     with pytest.raises(SourceError, match=r"rows.csv: there are two columns 'a'"):
@@ -394,7 +414,7 @@ def test_interrupted_compressed_files_are_named(csv_file, suffix):
     content = COMPRESS[suffix](csv_text())
     path = csv_file(content[: len(content) // 2], f"rows.csv{suffix}")
     with pytest.raises(SourceError, match=rf"rows.csv{suffix}.*cannot be read"):
-        list(CsvRows(path, "y", features=NAMES, block_bytes=300))
+        list(CsvRows(path, "y", features=NAMES, text_bytes=300))
     path = csv_file(b"no such format" * 10, f"bad.csv{suffix}")
     with pytest.raises(SourceError, match=rf"bad.csv{suffix}: cannot be read"):
         CsvRows(path, "y", features=NAMES)
@@ -487,7 +507,7 @@ def test_errors_of_the_reader_and_of_the_user_end_the_thread():
 def test_files_are_closed_when_a_pass_ends_early(csv_file, suffix):
     path = csv_file(COMPRESS[suffix](csv_text()), f"rows.csv{suffix}")
     for _ in range(10):
-        source = CsvRows(path, "y", features=NAMES, block_bytes=300)
+        source = CsvRows(path, "y", features=NAMES, block_rows=5, text_bytes=300)
         with closing(read_ahead(source)) as blocks:
             assert isinstance(next(blocks), Block)
     gc.collect()  # an open file would warn here, and warnings are errors

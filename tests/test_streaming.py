@@ -369,7 +369,7 @@ def test_csv_gives_what_arrays_give(tmp_path):
         file.write("a,b,c,kind\n")
         for row, label in zip(X.tolist(), LABELS, strict=True):
             file.write(",".join([*map(repr, row), label]) + "\n")
-    source = CsvRows(path, "kind", block_bytes=5000)
+    source = CsvRows(path, "kind", block_rows=100, text_bytes=5000)
     model = KernelRidgeClassifier(features(), alphas=0.7).fit_stream(source)
     assert_same(model, KernelRidgeClassifier(features(), alphas=0.7).fit(X, LABELS))
 
@@ -448,7 +448,7 @@ def test_an_interrupted_file_leaves_nothing_half_fitted(tmp_path):
     path.write_bytes(content[: len(content) * 3 // 4])
     model = KernelRidgeRegressor(features())
     with pytest.raises(SourceError, match=r"rows.csv.gz.* cannot be read: Compressed"):
-        model.fit_stream(CsvRows(path, "y", block_bytes=2000))
+        model.fit_stream(CsvRows(path, "y", block_rows=9, text_bytes=2000))
     assert vars(model).keys() == clone(model).__dict__.keys()
     assert no_readers()
 

@@ -241,6 +241,11 @@ class _Columns:
                 f"{listed(sorted(twice))} twice."
             )
 
+    def _set_block_rows(self, block_rows):
+        if block_rows is None:
+            block_rows = block_length(len(self.feature_names), self.dtype)
+        self.block_rows = positive_int("block_rows", block_rows)
+
     @property
     def _wanted(self):
         weight = [] if self.sample_weight is None else [self.sample_weight]
@@ -346,15 +351,15 @@ class ParquetRows(_Columns):
         with self._open(self.paths[0]) as file:
             names = file.schema_arrow.names
         self._set_columns(names, self.paths[0], target, features, sample_weight, dtype)
-        if block_rows is None:
-            block_rows = block_length(len(self.feature_names), self.dtype)
-        self.block_rows = positive_int("block_rows", block_rows)
+        self._set_block_rows(block_rows)
 
     @contextlib.contextmanager
     def _open(self, path):
         with reading(path):
-            # A buffer: without one, the reader takes whole columns of a row group.
-            file = pyarrow("parquet").ParquetFile(path, buffer_size=2**20)
+            # Otherwise the reader takes whole columns of a row group.
+            file = pyarrow("parquet").ParquetFile(
+                path, buffer_size=2**16, pre_buffer=False
+            )
         with file:
             yield file
 
@@ -412,9 +417,7 @@ class ArrowRows(_Columns):
         self._set_columns(
             data.schema.names, "the data set", target, features, sample_weight, dtype
         )
-        if block_rows is None:
-            block_rows = block_length(len(self.feature_names), self.dtype)
-        self.block_rows = positive_int("block_rows", block_rows)
+        self._set_block_rows(block_rows)
 
     def __iter__(self):
         for i, fragment in enumerate(self.data.get_fragments()):
@@ -451,8 +454,12 @@ class CsvRows(_Columns):
         Names of the columns where the files have no line with them.
     delimiter : str, default=","
         What stands between values.
-    block_bytes : int, default=8388608
-        Bytes of text of a block; no line may be longer.
+    block_rows : int, optional
+        Rows of a block, or a few more; by default as many as take 16 MB, from 1,024 to
+        65,536. A block ends with its file.
+    text_bytes : int, default=1048576
+        Bytes of text that are parsed at once; no line may be longer. pyarrow reads up
+        to 32 times as many ahead.
 
     Attributes
     ----------
@@ -486,7 +493,8 @@ class CsvRows(_Columns):
         target_dtype=None,
         column_names=None,
         delimiter=",",
-        block_bytes=8 * 2**20,
+        block_rows=None,
+        text_bytes=2**20,
     ):
         self.paths = files_of(path, "*.csv*")
         if target_dtype not in (None, float, int, str):
@@ -495,9 +503,10 @@ class CsvRows(_Columns):
             )
         self.target_dtype, self.delimiter = target_dtype, delimiter
         self.column_names = None if column_names is None else as_list(column_names)
-        self.block_bytes = positive_int("block_bytes", block_bytes)
+        self.text_bytes = positive_int("text_bytes", text_bytes)
         names = self._names(self.paths[0])
         self._set_columns(names, self.paths[0], target, features, sample_weight, dtype)
+        self._set_block_rows(block_rows)
 
     def _names(self, path):
         """Names of the columns of a file."""
@@ -522,32 +531,58 @@ class CsvRows(_Columns):
         return types
 
     def __iter__(self):
-        arrow = pyarrow("csv")
         for path in self.paths:
             self._check_columns(self._names(path), path)
-            with contextlib.ExitStack() as stack:
-                with reading(path):
-                    file = stack.enter_context(opened(path, "rb"))
-                    reader = stack.enter_context(
-                        arrow.open_csv(
-                            file,
-                            arrow.ReadOptions(
-                                use_threads=False,
-                                block_size=self.block_bytes,
-                                column_names=self.column_names,
-                            ),
-                            arrow.ParseOptions(delimiter=self.delimiter),
-                            arrow.ConvertOptions(
-                                column_types=self._types(),
-                                include_columns=self._wanted,
-                                strings_can_be_null=True,
-                            ),
-                        )
-                    )
-                line = 1 if self.column_names is not None else 2
-                while (batch := next_of(reader, path, line, "line")) is not None:
-                    yield self._block(batch, path, line, "line")
-                    line += batch.num_rows
+            with contextlib.closing(self._pieces(path)) as pieces:
+                yield from joined(pieces, self.block_rows)
+
+    def _pieces(self, path):
+        """Blocks as they are parsed."""
+        arrow = pyarrow("csv")
+        options = (
+            arrow.ReadOptions(
+                use_threads=False,
+                block_size=self.text_bytes,
+                column_names=self.column_names,
+            ),
+            arrow.ParseOptions(delimiter=self.delimiter),
+            arrow.ConvertOptions(
+                column_types=self._types(),
+                include_columns=self._wanted,
+                strings_can_be_null=True,
+            ),
+        )
+        with contextlib.ExitStack() as stack:
+            with reading(path):
+                file = stack.enter_context(opened(path, "rb"))
+                reader = stack.enter_context(arrow.open_csv(file, *options))
+            line = 1 if self.column_names is not None else 2
+            while (batch := next_of(reader, path, line, "line")) is not None:
+                yield self._block(batch, path, line, "line")
+                line += batch.num_rows
+
+
+def joined(blocks, n_rows):
+    """Blocks of at least ``n_rows`` rows, but for the last, out of consecutive ones."""
+    held, size = [], 0
+    for block in blocks:
+        held.append(block)
+        size += len(block.X)
+        if size >= n_rows:
+            yield one_block(held)
+            held, size = [], 0
+    if held:
+        yield one_block(held)
+
+
+def one_block(blocks):
+    """Consecutive blocks of arrays as one."""
+    first, *others = blocks
+    if not others:
+        return first
+    columns = zip(*(block[:3] for block in blocks), strict=True)
+    parts = [None if part[0] is None else np.concatenate(part) for part in columns]
+    return Block(*parts, *first[3:])
 
 
 def pyarrow(module=None):
