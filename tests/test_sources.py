@@ -134,6 +134,22 @@ def test_array_rows_take_slices_memory_maps_and_sparse_rows(tmp_path):
     )
 
 
+def test_array_rows_of_hdf5(tmp_path):
+    h5py = pytest.importorskip("h5py", reason="h5py is not an extra")
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        for name, values in zip("Xyw", (X, Y, WEIGHT), strict=True):
+            file[name] = values
+        assert_is_all(ArrayRows(file["X"], file["y"], file["w"], block_rows=99))
+
+
+def test_array_rows_of_zarr(tmp_path):
+    zarr = pytest.importorskip("zarr", reason="zarr is not an extra")
+    group = zarr.open_group(str(tmp_path / "rows.zarr"), mode="w")
+    for name, values in zip("Xyw", (X, Y, WEIGHT), strict=True):
+        group.create_array(name, shape=values.shape, dtype=values.dtype)[:] = values
+    assert_is_all(ArrayRows(group["X"], group["y"], group["w"], block_rows=99))
+
+
 def test_array_rows_convert_block_by_block():
     integers = np.arange(12, dtype=np.int8).reshape(6, 2)
     blocks = list(ArrayRows(integers, dtype=np.float32, block_rows=4))
