@@ -38,9 +38,10 @@ LEAST_TEST, LARGEST_SHARE = 500, 0.3
 #: Numbers up to which the rows are put in units of their spreads once and kept.
 SMALL_DATA = 2**22
 
-#: Rows of a batch: at least, and for each column. With fewer the coefficients of a
-#: batch fit its noise, and frequencies learn it.
-BATCH_ROWS, BATCH_ROWS_PER_COLUMN = 768, 8
+#: Rows of a batch: at least, for each column, and for each column up to a size that is
+#: cheap. With fewer the coefficients of a batch fit its noise, and frequencies learn it.
+BATCH_ROWS, BATCH_ROWS_PER_COLUMN = 512, 8
+CHEAP_ROWS, CHEAP_ROWS_PER_COLUMN = 2048, 16
 
 #: adapt="auto": lengths of frequencies to start from, in radians per spread of the
 #: columns, the error they must come down to for it, and multiplications that the Gram
@@ -235,8 +236,8 @@ class GradientAdaptation(BaseEstimator):
         Largest change of a coordinate in a step, > 0, in radians per spread of the
         column. Starts and ends at zero.
     batch_size : "auto" or int, default="auto"
-        Rows of a batch, at most those there are; "auto" is 8 times the columns of
-        features and at least 768.
+        Rows of a batch, at most those there are; "auto" is 16 times the columns of
+        features up to 2,048 rows, then 8 times, and at least 512.
     alpha : "auto" or float, default="auto"
         Regularisation of a batch, > 0, in mean eigenvalues of its Gram matrix; "auto"
         is the one that was best on the rows held out when last they were looked at.
@@ -244,7 +245,7 @@ class GradientAdaptation(BaseEstimator):
         Share of the rows held out; up to 0.3 where that makes less than 500 rows.
     n_checks : int, default=10
         How often the frequencies are scored.
-    patience : int, default=4
+    patience : int, default=3
         Scores in a row without an improvement after which to stop.
     dtype : {"float32", "float64"}, default="float32"
         In which to compute features and Gram matrices of batches.
@@ -281,7 +282,7 @@ class GradientAdaptation(BaseEstimator):
         alpha="auto",
         validation_fraction=0.1,
         n_checks=10,
-        patience=4,
+        patience=3,
         dtype="float32",
         verbose=False,
     ):
@@ -397,7 +398,9 @@ def _inner_problem(adaptation, X, Y, rng, sample_weight):
 def _batch_size(batch_size, n_frequencies, n_rows):
     """Rows of a batch."""
     if isinstance(batch_size, str) and batch_size == "auto":
-        wanted = max(BATCH_ROWS, BATCH_ROWS_PER_COLUMN * 2 * n_frequencies)
+        columns = 2 * n_frequencies
+        cheap = min(CHEAP_ROWS, CHEAP_ROWS_PER_COLUMN * columns)
+        wanted = max(BATCH_ROWS, cheap, BATCH_ROWS_PER_COLUMN * columns)
     else:
         wanted = _count("batch_size", batch_size)
     return min(wanted, n_rows)

@@ -167,7 +167,7 @@ def _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean):
     """`Projected` of some rows at a solution, without the penalty."""
     (Z,) = (part.Z for part in parts if part.rows == rows)
     z_mean, y_mean, coef = (a.astype(Z.dtype) for a in (z_mean, y_mean, coef))
-    residual = (Y[rows] - y_mean).T - coef.T @ (Z - z_mean[:, None])
+    residual = (Y[rows] - (y_mean - z_mean @ coef)).T - coef.T @ Z
     weighted = residual * weight[rows]
     slopes = coef @ weighted  # each coefficient times the residual of a row
     slopes[1::2] *= Z[0::2]
