@@ -144,7 +144,9 @@ def test_the_type_of_the_data_is_kept(dtype):
 
 @pytest.mark.parametrize("gamma", [0.3, "scale"])
 def test_sparse_rows_stay_sparse(gamma):
-    data = sparse.random_array((N, 50), density=0.1, format="csr", rng=RNG)
+    rng = np.random.default_rng(1)
+    dense = np.where(rng.uniform(size=(N, 50)) < 0.1, rng.normal(size=(N, 50)), 0.0)
+    data = sparse.csr_array(dense)
     maps = features(gamma=gamma)
     model = KernelRidgeRegressor(maps, alphas=0.7).fit_stream(rows(data=data))
     expected = KernelRidgeRegressor(maps, alphas=0.7).fit(data, Y, WEIGHT)
