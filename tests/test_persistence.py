@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import surff
+from surff.adaptation import AgopAdaptation
 from surff.draws import DRAWS
 from surff.persistence import TRUSTED_TYPES, UntrustedModelError
 from surff.selection import SELECTORS
@@ -72,6 +73,17 @@ def test_selectors_as_objects_round_trip(select, tmp_path):
     surff.save(model, tmp_path / "model.skops")
     again = surff.load(tmp_path / "model.skops")
     assert_array_equal(again.predict(X), model.predict(X))
+
+
+@needs_skops
+@pytest.mark.parametrize("adapt", [AgopAdaptation(n_rounds=1), "gradient"])
+def test_adapted_features_round_trip(adapt, tmp_path):
+    X, y = problem(1)
+    features = surff.FourierFeatures(8, adapt=adapt, random_state=0).fit(X, y)
+    surff.save(features, tmp_path / "features.skops")
+    again = surff.load(tmp_path / "features.skops")
+    assert_array_equal(again.transform(X), features.transform(X))
+    assert repr(again) == repr(features)
 
 
 @needs_skops

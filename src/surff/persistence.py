@@ -10,6 +10,7 @@ a function, is refused before anything of it is built. Needs the extra
 import os
 from pathlib import Path
 
+from surff.adaptation import ADAPTATIONS
 from surff.alpha_selection import AlphaPath
 from surff.draws import DRAWS
 from surff.draws.structured import HadamardFrequencies
@@ -45,6 +46,7 @@ TRUSTED_TYPES = (
             NystroemFeatures,
             Product,
             Sum,
+            *ADAPTATIONS.values(),
             *DRAWS.values(),
             *KERNELS.values(),
             *SELECTORS.values(),
