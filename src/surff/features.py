@@ -79,9 +79,10 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     adapt : None, {"auto", "gradient", "agop"} or adaptation, default=None
         How the frequencies drawn or selected are then moved to where ``X`` and ``y``
         want them; a key of `surff.adaptation.ADAPTATIONS`, an object such as
-        ``GradientAdaptation(n_steps=300)``, or None to leave them. "auto" finds a
-        gamma that is "scale" or "median" itself, from there. A draw with weights of
-        its own takes none; importance weights of a selection are dropped.
+        ``GradientAdaptation(n_steps=300)``, or None to leave them. The kernel
+        and its gamma are then where it starts. A draw with weights of its own takes
+        none, importance weights of a selection are dropped, and a structured draw
+        becomes an array. The guide to adaptation says what it brings.
     random_state : int, RandomState, Generator or None, default=None
         Randomness of the draw, the selection and the adaptation. The same int gives the
         same frequencies whatever the dtype of ``X``; but an adaptation carries rounding
@@ -100,7 +101,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     phase_ : float
         Phase b in radians; for an odd ``n_components`` only.
     gamma_ : float or ndarray of shape (n_features,)
-        Bandwidth used.
+        Bandwidth of the draw.
     n_features_in_ : int
         Columns of ``X``.
     feature_names_in_ : ndarray of str
@@ -115,8 +116,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     -----
     What a map looks at: the draws only the number of columns (and ``X.var()`` for
     gamma="scale"), ``select="leverage"`` the rows of ``X``, as does "compression",
-    and ``select="surrogate"`` both ``X`` and ``y``, as do the others. `transform` takes
-    ``O(n_features)`` time a value.
+    and ``select="surrogate"`` both ``X`` and ``y``, as do the others and every ``adapt``.
+    `transform` takes ``O(n_features)`` time a value.
 
     When `fit` scores candidates with ``y``, targets that
     `sklearn.utils.multiclass.type_of_target` calls binary or multiclass are coded
@@ -180,9 +181,9 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Data, finite. float32 is kept, anything else becomes float64.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
-            Labels or numbers; needed by selections that look at it.
+            Labels or numbers; needed by selections that look at it and adaptations.
         sample_weight : array-like of shape (n_samples,), optional
-            Row weights, >= 0, used by the selectors.
+            Row weights, >= 0, used by selectors and adaptations.
 
         Returns
         -------
