@@ -116,7 +116,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     -----
     What a map looks at: the draws only the number of columns (and ``X.var()`` for
     gamma="scale"), ``select="leverage"`` the rows of ``X``, as does "compression",
-    and ``select="surrogate"`` both ``X`` and ``y``, as do the others and every ``adapt``.
+    and ``select="surrogate"`` both ``X`` and ``y``, as do the others and ``adapt``.
     `transform` takes ``O(n_features)`` time a value.
 
     When `fit` scores candidates with ``y``, targets that
