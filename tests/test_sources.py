@@ -361,16 +361,13 @@ def test_arrow_rows_refuse_what_is_none():
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize("text_bytes", [300, 5000, 2**20])
-@pytest.mark.parametrize("block_rows", [1, 100, None])
-def test_csv_rows_are_the_rows_in_order(csv_file, suffix, text_bytes, block_rows):
+def test_csv_rows_are_the_rows_in_order(csv_file, suffix, text_bytes):
     path = csv_file(COMPRESS[suffix](csv_text()), f"rows.csv{suffix}")
-    options = {"features": NAMES, "sample_weight": "weight"}
-    options |= {"block_rows": block_rows, "text_bytes": text_bytes}
+    options = {"features": NAMES, "sample_weight": "weight", "text_bytes": text_bytes}
     blocks = assert_is_all(CsvRows(path, "y", **options))
     assert_is_all(CsvRows(path, "kind", **options), LABELS)
     lengths = [len(block.X) for block in blocks[:-1]]
-    assert all(length >= (block_rows or N) for length in lengths)
-    assert (len(blocks) > 1) == (text_bytes < 2**20 and block_rows is not None)
+    assert (len(blocks) > 1) == (text_bytes < 2**20)
     for block, start in zip(blocks, np.cumsum([0, *lengths]), strict=True):
         assert block.locate(0) == f"{path}, line {start + 2}"
 
@@ -523,7 +520,7 @@ def test_errors_of_the_reader_and_of_the_user_end_the_thread():
 def test_files_are_closed_when_a_pass_ends_early(csv_file, suffix):
     path = csv_file(COMPRESS[suffix](csv_text()), f"rows.csv{suffix}")
     for _ in range(10):
-        source = CsvRows(path, "y", features=NAMES, block_rows=5, text_bytes=300)
+        source = CsvRows(path, "y", features=NAMES, text_bytes=300)
         with closing(read_ahead(source)) as blocks:
             assert isinstance(next(blocks), Block)
     gc.collect()  # an open file would warn here, and warnings are errors

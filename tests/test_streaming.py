@@ -20,6 +20,7 @@ from surff import (
     KernelRidgeClassifier,
     KernelRidgeRegressor,
     NystroemFeatures,
+    streaming,
 )
 from surff.sources import ArrayRows, Block, BlockRows, CsvRows, ParquetRows, SourceError
 from surff.streaming import Rows, RowSample, folds_of_rows, row_keys
@@ -33,6 +34,13 @@ WEIGHT = RNG.integers(0, 4, size=N).astype(float)
 X.flags.writeable = Y.flags.writeable = WEIGHT.flags.writeable = False
 ALL = PredefinedSplit(folds_of_rows(0, N, 5))
 BLOCKS = [1, 17, 400, N]
+
+
+@pytest.fixture(autouse=True)
+def _blocks_as_they_are(monkeypatch):
+    """Small blocks are not put together, but where a test says so."""
+    monkeypatch.setattr(streaming, "LEAST_ROWS", 1)
+    monkeypatch.setattr(streaming, "LEAST_SHARE", 0.0)
 
 
 def features(n_components=40, **options):
@@ -199,6 +207,29 @@ def test_learning_in_pieces_goes_on_from_a_stream():
     assert_same(model, KernelRidgeRegressor(features(), alphas=0.7).fit(X, Y, WEIGHT))
     small = KernelRidgeRegressor(features(), alphas=0.7, keep_equations=False)
     assert not hasattr(small.fit_stream(rows()), "equations_")
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_small_blocks_are_put_together(monkeypatch, make, weight):
+    monkeypatch.setattr(streaming, "LEAST_ROWS", 200)
+    source = rows(LABELS, weight, make(X), block_rows=17)
+    passes = streaming.Passes(source, lambda X, y, first: (X, y))
+    with passes() as blocks:
+        found = list(blocks)
+    sizes = [block.X.shape[0] for block in found]
+    assert sizes == [204] * 7 + [72]
+    assert [block.start for block in found] == [*np.cumsum([0, *sizes[:-1]])]
+    for name, values in (("X", X), ("y", LABELS), ("sample_weight", weight)):
+        parts = [getattr(block, name) for block in found]
+        if name == "X" and make is not np.asarray:
+            parts = [part.toarray() for part in parts]
+        if values is None:
+            assert parts == [None] * len(parts)
+        else:
+            assert_array_equal(np.concatenate(parts), values)
+    with passes(gather=False) as blocks:
+        assert len(list(blocks)) == -(-N // 17)
 
 
 # The sample and the folds
@@ -371,7 +402,7 @@ def test_csv_gives_what_arrays_give(tmp_path):
         file.write("a,b,c,kind\n")
         for row, label in zip(X.tolist(), LABELS, strict=True):
             file.write(",".join([*map(repr, row), label]) + "\n")
-    source = CsvRows(path, "kind", block_rows=100, text_bytes=5000)
+    source = CsvRows(path, "kind", text_bytes=5000)
     model = KernelRidgeClassifier(features(), alphas=0.7).fit_stream(source)
     assert_same(model, KernelRidgeClassifier(features(), alphas=0.7).fit(X, LABELS))
 
@@ -450,7 +481,7 @@ def test_an_interrupted_file_leaves_nothing_half_fitted(tmp_path):
     path.write_bytes(content[: len(content) * 3 // 4])
     model = KernelRidgeRegressor(features())
     with pytest.raises(SourceError, match=r"rows.csv.gz.* cannot be read: Compressed"):
-        model.fit_stream(CsvRows(path, "y", block_rows=9, text_bytes=2000))
+        model.fit_stream(CsvRows(path, "y", text_bytes=2000))
     assert vars(model).keys() == clone(model).__dict__.keys()
     assert no_readers()
 

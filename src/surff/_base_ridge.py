@@ -558,7 +558,7 @@ class BaseKernelRidge(LinearOnFeatures):
         return self._predictions_of(passes)
 
     def _predictions_of(self, passes):
-        with passes() as blocks:
+        with passes(gather=False) as blocks:
             for rows in blocks:
                 yield self._shaped(self._decisions(rows.X))
 

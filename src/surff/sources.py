@@ -454,12 +454,9 @@ class CsvRows(_Columns):
         Names of the columns where the files have no line with them.
     delimiter : str, default=","
         What stands between values.
-    block_rows : int, optional
-        Rows of a block, or a few more; by default as many as take 16 MB, from 1,024 to
-        65,536. A block ends with its file.
     text_bytes : int, default=1048576
-        Bytes of text that are parsed at once; no line may be longer. pyarrow reads up
-        to 32 times as many ahead.
+        Bytes of text of a block; no line may be longer. pyarrow reads up to 32 times as
+        many ahead.
 
     Attributes
     ----------
@@ -493,7 +490,6 @@ class CsvRows(_Columns):
         target_dtype=None,
         column_names=None,
         delimiter=",",
-        block_rows=None,
         text_bytes=2**20,
     ):
         self.paths = files_of(path, "*.csv*")
@@ -506,7 +502,6 @@ class CsvRows(_Columns):
         self.text_bytes = positive_int("text_bytes", text_bytes)
         names = self._names(self.paths[0])
         self._set_columns(names, self.paths[0], target, features, sample_weight, dtype)
-        self._set_block_rows(block_rows)
 
     def _names(self, path):
         """Names of the columns of a file."""
@@ -531,13 +526,6 @@ class CsvRows(_Columns):
         return types
 
     def __iter__(self):
-        for path in self.paths:
-            self._check_columns(self._names(path), path)
-            with contextlib.closing(self._pieces(path)) as pieces:
-                yield from joined(pieces, self.block_rows)
-
-    def _pieces(self, path):
-        """Blocks as they are parsed."""
         arrow = pyarrow("csv")
         options = (
             arrow.ReadOptions(
@@ -552,37 +540,16 @@ class CsvRows(_Columns):
                 strings_can_be_null=True,
             ),
         )
-        with contextlib.ExitStack() as stack:
-            with reading(path):
-                file = stack.enter_context(opened(path, "rb"))
-                reader = stack.enter_context(arrow.open_csv(file, *options))
-            line = 1 if self.column_names is not None else 2
-            while (batch := next_of(reader, path, line, "line")) is not None:
-                yield self._block(batch, path, line, "line")
-                line += batch.num_rows
-
-
-def joined(blocks, n_rows):
-    """Blocks of at least ``n_rows`` rows, but for the last, out of consecutive ones."""
-    held, size = [], 0
-    for block in blocks:
-        held.append(block)
-        size += len(block.X)
-        if size >= n_rows:
-            yield one_block(held)
-            held, size = [], 0
-    if held:
-        yield one_block(held)
-
-
-def one_block(blocks):
-    """Consecutive blocks of arrays as one."""
-    first, *others = blocks
-    if not others:
-        return first
-    columns = zip(*(block[:3] for block in blocks), strict=True)
-    parts = [None if part[0] is None else np.concatenate(part) for part in columns]
-    return Block(*parts, *first[3:])
+        for path in self.paths:
+            self._check_columns(self._names(path), path)
+            with contextlib.ExitStack() as stack:
+                with reading(path):
+                    file = stack.enter_context(opened(path, "rb"))
+                    reader = stack.enter_context(arrow.open_csv(file, *options))
+                line = 1 if self.column_names is not None else 2
+                while (batch := next_of(reader, path, line, "line")) is not None:
+                    yield self._block(batch, path, line, "line")
+                    line += batch.num_rows
 
 
 def pyarrow(module=None):

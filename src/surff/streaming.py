@@ -19,7 +19,7 @@ from surff.blocks import row_blocks, rows_of
 from surff.criteria import HeldOutSplits
 from surff.features import EntrySpread
 from surff.normal_equations import NormalEquations, accumulate
-from surff.sources import Block, SourceError, read_ahead
+from surff.sources import Block, SourceError, block_length, read_ahead
 
 __all__ = [
     "Equations",
@@ -33,6 +33,10 @@ __all__ = [
     "row_keys",
     "survey",
 ]
+
+#: Rows that are summed at once at least, and the share of a block of usual length:
+#: smaller ones are put together, since sums of few rows cost as much as those of many.
+LEAST_ROWS, LEAST_SHARE = 1024, 0.25
 
 #: Bytes of the held-out predictions that are scored at once.
 DECISION_BYTES = 16 * 2**20
@@ -119,9 +123,13 @@ class Passes:
         self.labels = None if labels is None else np.unique(labels)
         self.n_rows, self._first = None, None
 
-    def __call__(self):
-        """A pass: context manager of an iterator of `Rows`."""
-        return contextlib.closing(read_ahead(self._checked()))
+    def __call__(self, gather=True):
+        """A pass: context manager of an iterator of `Rows`.
+
+        With ``gather``, small blocks are put together.
+        """
+        rows = self._checked()
+        return contextlib.closing(read_ahead(gathered(rows) if gather else rows))
 
     def _checked(self):
         start = 0
@@ -173,6 +181,37 @@ class Passes:
                 )
         weight = None if weight is None else weight.astype(dtype, copy=False)
         return Rows(start, X.astype(dtype, copy=False), y, weight)
+
+
+def gathered(blocks):
+    """`Rows` that are not too few, but for the last ones."""
+    held, size = [], 0
+    for rows in blocks:
+        held.append(rows)
+        n_rows, n_columns = rows.X.shape
+        size += n_rows
+        usual = block_length(n_columns, rows.X.dtype)
+        if size >= max(LEAST_ROWS, LEAST_SHARE * usual):
+            yield together(held)
+            held, size = [], 0
+    if held:
+        yield together(held)
+
+
+def together(blocks):
+    """Consecutive `Rows` as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    columns = list(zip(*blocks, strict=True))[1:]
+    parts = [None if part[0] is None else stacked(part) for part in columns]
+    return Rows(blocks[0].start, *parts)
+
+
+def stacked(parts):
+    """Rows of arrays or CSR matrices, one below the other."""
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    return np.concatenate(parts)
 
 
 def described(kind):
@@ -255,7 +294,7 @@ class RowSample:
             old, new = getattr(self, name), getattr(rows, name)
             if new is not None:
                 new = rows_of(new, np.flatnonzero(own))
-                setattr(self, name, new if old is None else stacked(old, new))
+                setattr(self, name, new if old is None else stacked([old, new]))
         self.shrink(self.size)
 
     def shrink(self, size):
@@ -268,13 +307,6 @@ class RowSample:
             values = getattr(self, name)
             if values is not None:
                 setattr(self, name, rows_of(values, kept))
-
-
-def stacked(above, below):
-    """Rows of two arrays or CSR matrices."""
-    if sparse.issparse(above):
-        return sparse.vstack([above, below], format="csr")
-    return np.concatenate([above, below])
 
 
 class Survey(NamedTuple):
