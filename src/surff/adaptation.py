@@ -38,8 +38,8 @@ LEAST_TEST, LARGEST_SHARE = 500, 0.3
 #: Numbers up to which the rows are put in units of their spreads once and kept.
 SMALL_DATA = 2**22
 
-#: Rows of a batch: at least, for each column, and for each column up to a size that is
-#: cheap. With fewer the coefficients of a batch fit its noise, and frequencies learn it.
+#: Rows of a batch: at least, for each column, and for each up to a size that is
+#: cheap. With fewer, coefficients fit the noise of a batch, and frequencies learn it.
 BATCH_ROWS, BATCH_ROWS_PER_COLUMN = 512, 8
 CHEAP_ROWS, CHEAP_ROWS_PER_COLUMN = 2048, 16
 
