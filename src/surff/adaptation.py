@@ -513,9 +513,14 @@ class AgopAdaptation(BaseEstimator):
         current, found, least = drawn, None, score.error
         for i in range(_count("n_rounds", self.n_rounds)):
             M = average_gradient_outer_product(
-                current, score.coef, score.equations.gram, score.equations.weight_sum
+                current,
+                score.coef,
+                score.equations.gram,
+                score.equations.weight_sum,
+                self.diagonal,
             )
-            changed = drawn @ root_transform(M, self.diagonal, power)
+            T = root_transform(M, power)
+            changed = drawn * T if self.diagonal else drawn @ T
             tried = [Found(f * changed, problem.score(f * changed)) for f in factors]
             current, score = min(tried, key=lambda candidate: candidate.score.error)
             if score.error < least:

@@ -17,7 +17,7 @@ import numpy as np
 __all__ = ["average_gradient_outer_product", "root_transform"]
 
 
-def average_gradient_outer_product(frequencies, coef, gram, weight_sum):
+def average_gradient_outer_product(frequencies, coef, gram, weight_sum, diagonal=False):
     r"""Closed form of :math:`M = \frac1n \sum_i \sum_k \nabla f_k \nabla f_k^\top`.
 
     Parameters
@@ -30,14 +30,17 @@ def average_gradient_outer_product(frequencies, coef, gram, weight_sum):
         :math:`Z^\top Z` of the rows, not centred; only the upper triangle is read.
     weight_sum : float
         Number of rows, or the sum of their weights.
+    diagonal : bool, default=False
+        Compute the diagonal alone, for data of many columns.
 
     Returns
     -------
-    M : ndarray of shape (n_features, n_features), float64
+    M : ndarray of shape (n_features, n_features) or (n_features,), float64
 
     Notes
     -----
-    ``O(s^2 (k + d) + s d^2)`` time: the rows entered through the Gram matrix.
+    ``O(s^2 (k + d) + s d^2)`` time, without the last term for the diagonal: the rows
+    entered through the Gram matrix.
 
     References
     ----------
@@ -62,11 +65,14 @@ def average_gradient_outer_product(frequencies, coef, gram, weight_sum):
     cross = (sine @ cosine.T) * full[:s, s:]
     inner = (sine @ sine.T) * full[:s, :s] + (cosine @ cosine.T) * full[s:, s:]
     inner -= cross + cross.T
-    M = W.T @ (inner / weight_sum) @ W
+    right = (inner / weight_sum) @ W
+    if diagonal:
+        return np.einsum("ij,ij->j", W, right)
+    M = W.T @ right
     return 0.5 * (M + M.T)
 
 
-def root_transform(M, diagonal=False, power=1.0):
+def root_transform(M, power=1.0):
     r"""Matrix T with :math:`T T^\top \propto M^{\text{power}}`, of trace d.
 
     Isotropic frequencies times T have that covariance and the mean square norm that
@@ -74,17 +80,15 @@ def root_transform(M, diagonal=False, power=1.0):
 
     Parameters
     ----------
-    M : ndarray of shape (n_features, n_features)
-        Symmetric, positive semi-definite.
-    diagonal : bool, default=False
-        Take the diagonal of M alone.
+    M : ndarray of shape (n_features, n_features) or (n_features,)
+        Symmetric, positive semi-definite; or the diagonal of such a matrix.
     power : float, default=1.0
         Exponent of M, > 0.
 
     Returns
     -------
-    T : ndarray of shape (n_features, n_features)
-        Symmetric; the identity where M is zero or not finite.
+    T : ndarray of the shape of M
+        Symmetric, or its diagonal; the identity where M is zero or not finite.
 
     Examples
     --------
@@ -95,10 +99,11 @@ def root_transform(M, diagonal=False, power=1.0):
     """
     n_features = len(M)
     if not np.isfinite(M).all() or not M.any():
-        return np.eye(n_features)
-    if diagonal:
-        M = np.diag(np.diag(M))
-    eigenvalues, Q = np.linalg.eigh(M / np.trace(M))
+        return np.ones(n_features) if M.ndim == 1 else np.eye(n_features)
+    if M.ndim == 1:
+        eigenvalues, Q = M / M.sum(), None
+    else:
+        eigenvalues, Q = np.linalg.eigh(M / np.trace(M))
     eigenvalues = eigenvalues.clip(min=0.0) ** power
-    eigenvalues *= n_features / eigenvalues.sum()
-    return (Q * np.sqrt(eigenvalues)) @ Q.T
+    roots = np.sqrt(eigenvalues * (n_features / eigenvalues.sum()))
+    return roots if Q is None else (Q * roots) @ Q.T
