@@ -14,6 +14,7 @@ kernels of `surff._trig` for NumPy and SciPy sparse input, and from the array's 
 namespace for any other.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -194,12 +195,19 @@ class FourierMap:
         self._factors = factors if amplitudes is None else factors * amplitudes
         self._factors = self._factors.astype(self.dtype, copy=False)
 
+    @functools.cached_property
+    def _rows_of_weights(self):
+        """Frequencies by feature: SciPy would copy their transpose for every block."""
+        return np.ascontiguousarray(self.frequencies.T)
+
     def _projections(self, X):
         """Yield row blocks and their projections ``X[block] @ frequencies.T``."""
         size = block_rows(self.n_components, self.dtype)
         structured = hasattr(self.frequencies, "projections")
         weights = None if structured else self.frequencies.T
         if sparse.issparse(X):
+            if not structured:
+                weights = self._rows_of_weights
             row_bytes = X.shape[1] * self.dtype.itemsize
             size = min(size, max(64, DENSE_BYTES // max(1, row_bytes)))
         P = np.empty((min(size, X.shape[0]), self.n_frequencies), self.dtype)
