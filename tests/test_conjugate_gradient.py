@@ -1,10 +1,13 @@
+import itertools
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
+from surff import conjugate_gradient as room
 from surff.conjugate_gradient import (
     cheaper_than_cholesky,
     conjugate_gradient,
@@ -120,13 +123,26 @@ def test_several_alphas_and_targets_equal_single_ones():
 
 @DTYPES
 @pytest.mark.parametrize("cache_bytes", [10**5, 10**9])
-def test_cached_features_give_the_same_numbers(dtype, cache_bytes):
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_cached_features_give_the_same_numbers(dtype, cache_bytes, n_threads):
     feature_map, X, Y, _ = problem(dtype=dtype)
-    made, kept = (
-        conjugate_gradient(feature_map, X, Y, [0.7], rng=rng(), cache_bytes=size)
-        for size in (0, cache_bytes)
-    )
+    with threadpool_limits(n_threads, user_api="blas"):  # each thread has its own rows
+        made, kept = (
+            conjugate_gradient(feature_map, X, Y, [0.7], rng=rng(), cache_bytes=size)
+            for size in (0, cache_bytes)
+        )
     assert_array_equal(made.coefs, kept.coefs)
+
+
+def test_cached_features_are_cut_where_the_threads_share_other_rows(monkeypatch):
+    feature_map, X, Y, _ = problem()
+    passes = room.Passes(feature_map, X, Y, None, None, True, 10**9)
+    P = np.ones((feature_map.n_components, 1))
+    expected = passes.gram_times(P)
+    for edges in ([0, 1500], [0, 700, 1500], [0, 100, 800, 1500]):
+        parts = [slice(*pair) for pair in itertools.pairwise(edges)]
+        monkeypatch.setattr(room, "map_slices", lambda f, n, p=parts: list(map(f, p)))
+        assert_allclose(passes.gram_times(P), expected, rtol=1e-10)
 
 
 def test_ill_conditioned_systems_say_that_they_did_not_converge():

@@ -41,6 +41,7 @@ References
    Why it Works in Finite Precision Computations", ETNA 13, 2002.
 """
 
+import threading
 import warnings
 from typing import NamedTuple
 
@@ -240,7 +241,7 @@ class Passes:
         self.weight = np.ones(len(Y))
         if sample_weight is not None:
             self.weight = sample_weight[taken].astype(np.float64)
-        self._cache, self._left = {}, cache_bytes
+        self._cache, self._left, self._lock = {}, cache_bytes, threading.Lock()
         k = Y.shape[1]
         total = self.weight.sum()
         mean = self.weight @ Y / total
@@ -295,17 +296,23 @@ class Passes:
     def _blocks(self, part):
         """Positions within ``rows`` and features, block after block."""
         start = part.start
-        while start in self._cache:
-            Z = self._cache[start]
+        while start < part.stop and start in self._cache:
+            Z = self._cache[start][: part.stop - start]  # the next ones are another's
             yield slice(start, start + len(Z)), Z
             start += len(Z)
         part = slice(start, part.stop)
         for _, Z in feature_blocks(self.feature_map, self.X, self.rows, part):
-            if Z.nbytes <= self._left:
-                self._left -= Z.nbytes
-                self._cache[start] = Z.copy()
+            self._keep(start, Z)
             yield slice(start, start + len(Z)), Z
             start += len(Z)
+
+    def _keep(self, start, Z):
+        """Copy a block into the cache if there is room."""
+        with self._lock:
+            if Z.nbytes > self._left or start in self._cache:
+                return
+            self._left -= Z.nbytes
+        self._cache[start] = Z.copy()
 
 
 def preconditioner(
