@@ -111,7 +111,7 @@ RIDGES = [
     KernelRidgeRegressor(fourier(128, adapt=ADAPTATIONS[1]), alphas=0.7),
 ]
 LOGISTICS = [
-    KernelLogisticClassifier(fourier(128)),
+    KernelLogisticClassifier(fourier(128), cv=3),
     # Weights and repeated rows agree to tol: it is small here.
     KernelLogisticClassifier(
         fourier(128), alphas=[0.1, 1.0], cv=3, fit_intercept=False, tol=1e-10

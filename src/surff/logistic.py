@@ -568,5 +568,5 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         """
         decisions = self._decisions(self._checked(X))
         if decisions.shape[1] == 1:
-            decisions = np.hstack([np.zeros_like(decisions), decisions])
+            return -np.logaddexp(0.0, np.hstack([decisions, -decisions]))
         return decisions - logsumexp(decisions, axis=1, keepdims=True)
