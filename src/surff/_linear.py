@@ -18,7 +18,24 @@ from surff._validation import validated
 from surff.blocks import each_block, rows_of
 from surff.features import FourierFeatures
 
-__all__ = ["LinearOnFeatures"]
+__all__ = ["LinearOnFeatures", "winning_labels"]
+
+
+def winning_labels(classes, decisions):
+    """Class of each row: by the sign of its only decision, or the largest of several.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+    decisions : ndarray of shape (n_samples, 1) or (n_samples, n_classes)
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,)
+    """
+    if decisions.shape[1] == 1:
+        return classes[(decisions[:, 0] > 0).astype(int)]
+    return classes[decisions.argmax(axis=1)]
 
 
 class LinearOnFeatures(BaseEstimator):

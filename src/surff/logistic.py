@@ -30,7 +30,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from surff._linear import LinearOnFeatures
+from surff._linear import LinearOnFeatures, winning_labels
 from surff._threads import map_slices
 from surff._validation import validated
 from surff.alpha_selection import (
@@ -531,10 +531,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         y : ndarray of shape (n_samples,)
             Labels out of ``classes_``.
         """
-        decisions = self._decisions(self._checked(X))
-        if decisions.shape[1] == 1:
-            return self.classes_[(decisions[:, 0] > 0).astype(int)]
-        return self.classes_[decisions.argmax(axis=1)]
+        return winning_labels(self.classes_, self._decisions(self._checked(X)))
 
     def predict_proba(self, X):
         """Probability of each class.

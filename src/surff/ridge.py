@@ -22,6 +22,7 @@ from surff._base_ridge import (
     learns_in_pieces,
     streams,
 )
+from surff._linear import winning_labels
 from surff._validation import validated
 from surff.criteria import R2, Accuracy, ScorerOf, SquaredError
 from surff.features import one_vs_rest
@@ -677,9 +678,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         """Class labels of predictions of shape (n_samples, k)."""
         if self._multilabel:
             return (decisions > 0).astype(int)
-        if decisions.shape[1] == 1:
-            return self.classes_[(decisions[:, 0] > 0).astype(int)]
-        return self.classes_[decisions.argmax(axis=1)]
+        return winning_labels(self.classes_, decisions)
 
     def decision_function(self, X):
         """Predicted targets before the sign or the maximum is taken.

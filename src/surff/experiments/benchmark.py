@@ -32,7 +32,6 @@ from sklearn.model_selection import (
     GridSearchCV,
     KFold,
     StratifiedKFold,
-    train_test_split,
 )
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import LabelBinarizer
@@ -44,10 +43,11 @@ from surff.experiments.protocol import (
     Part,
     choose_gamma,
     seed_sequence,
+    some_rows,
     standardised,
 )
 from surff.experiments.store import row_key, store_trials
-from surff.experiments.table2 import Silent, Trial
+from surff.experiments.table2 import Silent, Trial, check_at_least, check_names
 from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
 
 __all__ = [
@@ -163,28 +163,14 @@ class Benchmark:
 
     def __post_init__(self):
         labels = method_labels()
-        for argument, names, valid in (
-            ("tasks", self.tasks, TASKS),
-            ("methods", self.methods, labels),
-        ):
-            if not names:
-                raise ValueError(
-                    f"{argument} must name some of {', '.join(valid)}, got none."
-                )
-            for name in names:
-                if name not in valid:
-                    raise ValueError(
-                        f"{argument} must be one of {', '.join(valid)}, got {name!r}."
-                    )
+        check_names("tasks", self.tasks, TASKS)
+        check_names("methods", self.methods, labels)
         if not self.multiples:
             raise ValueError("multiples must have at least one number, got none.")
-        numbers = [("splits", self.splits, 1), ("seed", self.seed, 0)]
-        numbers += [("multiples", multiple, 1) for multiple in self.multiples]
-        for argument, value, least in numbers:
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(
-                    f"{argument} must be an integer of at least {least}, got {value!r}."
-                )
+        check_at_least("splits", self.splits, 1)
+        check_at_least("seed", self.seed, 0)
+        for multiple in self.multiples:
+            check_at_least("multiples", multiple, 1)
         order = [name for name in labels if name in self.methods]
         object.__setattr__(self, "tasks", tuple(dict.fromkeys(self.tasks)))
         object.__setattr__(self, "methods", tuple(order))
@@ -404,17 +390,6 @@ def fit_peer(method, part, classification, multiple, fold_seed, map_seed):
         rows = np.sort(rng.permutation(len(part.y))[:EXACT_ROWS])
     model.set_params(**search.best_params_).fit(part.X[rows], part.y[rows])
     return Fitted(model, tune_time, time.perf_counter() - start)
-
-
-def some_rows(X, y, n_rows, classification, seed):
-    """At most so many of the rows, classes in proportion."""
-    if len(y) <= n_rows:
-        return X, y
-    X, _, y, _ = train_test_split(
-        X, y, train_size=n_rows, random_state=seed,
-        stratify=y if classification else None,
-    )  # fmt: skip
-    return X, y
 
 
 # -- running ---------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from scipy import stats
 
 from surff.experiments.benchmark import TASKS, method_labels
 from surff.experiments.figures import benchmark_figure, save
-from surff.experiments.render import MISSING, format_seconds, markdown_grid
+from surff.experiments.render import MISSING, format_seconds, markdown_grid, rich_grid
 from surff.experiments.statistics import Summary, paired_p_value, summarise
 
 __all__ = [
@@ -271,27 +271,9 @@ def _needed_grid(cells):
 
 def rich_benchmark(cells):
     """Tables for the terminal: one a task, and the mean ranks."""
-    from rich import box
-    from rich.table import Table
-
-    grids = {
-        task: _grid(cells, task) for task in dict.fromkeys(key[0] for key in cells)
-    }
-    grids["mean ranks"] = _rank_grid(cells)
-    tables = []
-    for title, (header, body) in grids.items():
-        table = Table(
-            title=title,
-            title_justify="left",
-            title_style="bold",
-            box=box.SIMPLE_HEAD,
-        )
-        for name in header:
-            table.add_column(name, no_wrap=True)
-        for line in body:
-            table.add_row(*line)
-        tables.append(table)
-    return tables
+    tasks = dict.fromkeys(key[0] for key in cells)
+    tables = [rich_grid(task, *_grid(cells, task)) for task in tasks]
+    return [*tables, rich_grid("mean ranks", *_rank_grid(cells))]
 
 
 def write_benchmark(config, rows, out):

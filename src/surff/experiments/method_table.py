@@ -16,6 +16,7 @@ from surff.experiments.render import (
     csv_table,
     latex_float,
     markdown_grid,
+    rich_grid,
     summary_cells,
     tex,
     tex_row,
@@ -94,25 +95,10 @@ def method_captions(config, rows):
 
 def rich_methods(cells):
     """Tables for the terminal, one a data set."""
-    from rich import box
-    from rich.table import Table
-
-    tables = []
-    for dataset in dict.fromkeys(key[0] for key in cells):
-        header, body = method_rows(cells, dataset)
-        table = Table(
-            title=f"{dataset}: accuracy in %",
-            title_justify="left",
-            title_style="bold",
-            box=box.SIMPLE_HEAD,
-        )
-        table.add_column(header[0], no_wrap=True)
-        for name in header[1:]:
-            table.add_column(name, no_wrap=True)
-        for line in body:
-            table.add_row(*line)
-        tables.append(table)
-    return tables
+    return [
+        rich_grid(f"{dataset}: accuracy in %", *method_rows(cells, dataset))
+        for dataset in dict.fromkeys(key[0] for key in cells)
+    ]
 
 
 def write_methods(config, rows, out):

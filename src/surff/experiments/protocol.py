@@ -472,6 +472,17 @@ def literal_trial(
     return rows
 
 
+def some_rows(X, y, n_rows, classification, seed):
+    """At most so many of the rows, classes in proportion."""
+    if len(y) <= n_rows:
+        return X, y
+    X, _, y, _ = train_test_split(
+        X, y, train_size=n_rows, random_state=seed,
+        stratify=y if classification else None,
+    )  # fmt: skip
+    return X, y
+
+
 def choose_gamma(model, method, features_at, X, y, multiple, seed):
     """The bandwidth of ``fair``: uphill in the score of a model from ``1 / d``.
 
@@ -500,11 +511,7 @@ def choose_gamma(model, method, features_at, X, y, multiple, seed):
     method = BANDWIDTH_OF.get(method, method)
     if method is None:
         return "scale", {}
-    if len(y) > GAMMA_ROWS:
-        X, _, y, _ = train_test_split(
-            X, y, train_size=GAMMA_ROWS, random_state=seed,
-            stratify=y if is_classifier(model) else None,
-        )  # fmt: skip
+    X, y = some_rows(X, y, GAMMA_ROWS, is_classifier(model), seed)
 
     def score(gamma):
         features = features_at(method, gamma, min(multiple, GAMMA_MULTIPLE), len(y))

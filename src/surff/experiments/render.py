@@ -37,6 +37,7 @@ __all__ = [
     "latex_table",
     "markdown_table",
     "picture_caption",
+    "rich_grid",
     "rich_tables",
     "summary_cells",
 ]
@@ -409,6 +410,32 @@ def rich_tables(cells, config):
             table.add_row(label, name, *texts)
         tables.append(table)
     return tables
+
+
+def rich_grid(title, header, body):
+    """A table for the terminal, its cells as text.
+
+    Parameters
+    ----------
+    title : str
+    header : sequence of str
+    body : sequence of sequence of str
+
+    Returns
+    -------
+    table : rich.table.Table
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
+    )
+    for name in header:
+        table.add_column(name, no_wrap=True)
+    for line in body:
+        table.add_row(*line)
+    return table
 
 
 def _header(method):

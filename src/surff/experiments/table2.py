@@ -36,6 +36,8 @@ __all__ = [
     "Silent",
     "Table2",
     "Trial",
+    "check_at_least",
+    "check_names",
     "missing_trials",
     "row_of",
     "run_table2",
@@ -99,14 +101,14 @@ class Table2:
     large: bool = False
 
     def __post_init__(self):
-        _check_names("datasets", self.datasets, PROBLEMS)
-        _check_names("methods", self.methods, all_methods())
-        _check_names("protocol", (self.protocol,), PROTOCOLS)
-        _check_names("weights", (self.weights,), WEIGHTS)
+        check_names("datasets", self.datasets, PROBLEMS)
+        check_names("methods", self.methods, all_methods())
+        check_names("protocol", (self.protocol,), PROTOCOLS)
+        check_names("weights", (self.weights,), WEIGHTS)
         for multiple in self.multiples:
-            _check_at_least("multiples", multiple, 1)
-        _check_at_least("trials", self.trials, 1)
-        _check_at_least("seed", self.seed, 0)
+            check_at_least("multiples", multiple, 1)
+        check_at_least("trials", self.trials, 1)
+        check_at_least("seed", self.seed, 0)
         if not self.multiples:
             raise ValueError("multiples must have at least one number, got none.")
         if self.more and self.protocol != "fair":
@@ -164,7 +166,16 @@ class Table2:
         return {name: multiples for name, multiples in missing.items() if multiples}
 
 
-def _check_names(argument, names, valid):
+def check_names(argument, names, valid):
+    """Refuse no names, and a name that is not valid; the message lists those that are.
+
+    Parameters
+    ----------
+    argument : str
+        What the message calls them.
+    names : sequence of str
+    valid : collection of str
+    """
     if not names:
         raise ValueError(f"{argument} must name some of {', '.join(valid)}, got none.")
     for name in names:
@@ -174,7 +185,16 @@ def _check_names(argument, names, valid):
             )
 
 
-def _check_at_least(argument, value, least):
+def check_at_least(argument, value, least):
+    """Refuse what is not an integer of at least ``least``.
+
+    Parameters
+    ----------
+    argument : str
+        What the message calls it.
+    value : object
+    least : int
+    """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(
             f"{argument} must be an integer of at least {least}, got {value!r}."
