@@ -531,7 +531,8 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         y : ndarray of shape (n_samples,)
             Labels out of ``classes_``.
         """
-        return winning_labels(self.classes_, self._decisions(self._checked(X)))
+        decisions = self._decisions(self._checked(X))
+        return winning_labels(self.classes_, decisions)
 
     def predict_proba(self, X):
         """Probability of each class.
