@@ -21,6 +21,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from surff._blas import divide_by_upper
 from surff._threads import map_slices
 from surff.blocks import block_rows, row_blocks
 from surff.spectral import Laplace, ScaleMixture
@@ -496,12 +497,13 @@ def _eliminate(matrix, chosen, L, factor, done, residual, floor):
     known = factor[chosen, :done]
     entries = matrix.column_blocks(chosen)
     size = kernel_block_rows(stop, matrix.X)
+    upper = np.asfortranarray(L.T)
 
     def eliminate(part):
         for block in row_blocks(part.stop - part.start, size):
             rows = slice(part.start + block.start, part.start + block.stop)
             G = entries(rows) - factor[rows, :done] @ known.T
-            G = linalg.solve_triangular(L, G.T, lower=True, check_finite=False).T
+            G = divide_by_upper(np.ascontiguousarray(G), upper)
             factor[rows, done:stop] = G
             left = residual[rows] - np.einsum("ij,ij->i", G, G)
             residual[rows] = np.where(left > floor[rows], left, 0.0)

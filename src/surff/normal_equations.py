@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import blas
 
+from surff._blas import syrk
 from surff._threads import map_slices
 from surff.blocks import feature_blocks, map_rows, row_blocks, rows_of
 
@@ -128,14 +129,12 @@ class NormalEquations:
             if self._float32_gram is None:
                 self._float32_gram = np.zeros(self._gram.shape, np.float32, order="F")
             beta = 1.0 if self._float32_rows else 0.0  # an old sum was added already
-            self._float32_gram = blas.ssyrk(
-                1.0, Z.T, beta=beta, c=self._float32_gram, overwrite_c=1
-            )
+            syrk(Z, self._float32_gram, beta)
             self._float32_rows += len(Z)
             if self._float32_rows >= FLOAT32_ROWS:
                 self._add_float32()
         else:
-            self._gram = blas.dsyrk(1.0, Z.T, beta=1.0, c=self._gram, overwrite_c=1)
+            syrk(Z, self._gram)
         return self
 
     def _combine(self, other, sign):

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
+from surff._blas import potrf
 from surff._threads import map_slices, n_threads, single_threaded_blas
 from surff.banded import band_form, solve_shifted
 from surff.normal_equations import PARALLEL_COLUMNS
@@ -113,7 +114,7 @@ def cholesky_solution(gram, moments, alpha, factor):
     diagonal = np.einsum("ii->i", factor)
     diagonal += alpha
     scale = diagonal.copy()
-    factor, info = lapack.dpotrf(factor, lower=0, clean=0, overwrite_a=1)
+    info = potrf(factor)
     # A pivot this small beside its own diagonal entry is made of rounding errors, even
     # where LAPACK finishes; the ratio does not depend on the columns' scales.
     pivots = np.einsum("ii->i", factor) ** 2

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.linear_model import LogisticRegression
 
+from surff._blas import divide_by_upper
 from surff.alpha_selection import squared_errors
 from surff.blocks import each_block
 from surff.solvers import SingularError
@@ -120,8 +121,8 @@ def standard_deviations(posteriors, feature_map, X):
 
     def spread(block, Z):
         for p in posteriors:
-            half = linalg.solve_triangular(p.factor, (Z - p.feature_mean).T, trans="T")
-            variance = 1.0 + p.intercept + np.einsum("ij,ij->j", half, half)
+            half = divide_by_upper(Z - p.feature_mean, p.factor)
+            variance = 1.0 + p.intercept + np.einsum("ij,ij->i", half, half)
             std[block, p.targets] = np.sqrt(p.noise * variance[:, None])
 
     each_block(spread, feature_map, X)

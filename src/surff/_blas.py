@@ -1,0 +1,139 @@
+"""BLAS and LAPACK routines that let other Python threads run meanwhile.
+
+The functions of `scipy.linalg.blas` and `scipy.linalg.lapack` hold the interpreter's
+lock while they compute, so that our threads would take turns. SciPy publishes the
+addresses of the same routines for compiled callers; called through ctypes they release
+the lock.
+"""
+
+import ctypes
+import functools
+
+import numpy as np
+from numba.extending import get_cython_function_address
+
+__all__ = ["divide_by_upper", "potrf", "syrk"]
+
+_PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+
+
+@functools.cache
+def _routine(module, name, n_arguments):
+    """A Fortran subroutine, all of whose arguments are pointers."""
+    address = get_cython_function_address(f"scipy.linalg.{module}", name)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(address)
+
+
+def _call(module, name, dtype, *arguments):
+    """Call with pointers to characters (bytes), integers, scalars and arrays.
+
+    Integers take eight bytes, of which a little-endian routine with 32-bit integers
+    reads the lower four.
+    """
+    held = []
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            held.append(argument.ctypes)
+        elif isinstance(argument, bytes):
+            held.append(np.frombuffer(argument, np.uint8).ctypes)
+        else:
+            kind = np.int64 if isinstance(argument, int) else dtype
+            held.append(np.array(argument, kind).ctypes)
+    routine = _routine(f"cython_{module}", _PREFIX[dtype] + name, len(held))
+    routine(*(pointer.data for pointer in held))
+
+
+def syrk(Z, gram, beta=1.0):
+    """Upper triangle of ``gram <- beta gram + Z^T Z``, in place.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_rows, m), float32 or float64, C-contiguous
+        Rows.
+    gram : ndarray of shape (m, m), dtype of ``Z``, Fortran order
+        What is added to; the part below the diagonal is not touched.
+    beta : float, default=1.0
+        With 0 the old entries are not read.
+
+    Notes
+    -----
+    ``n_rows m^2`` operations, on the threads that BLAS may use.
+    """
+    n, m = Z.shape
+    if not (Z.flags.c_contiguous and gram.flags.f_contiguous):
+        raise ValueError(
+            "Z must be C-contiguous and gram in Fortran order, got strides "
+            f"{Z.strides} and {gram.strides}."
+        )
+    if gram.shape != (m, m) or gram.dtype != Z.dtype:
+        raise ValueError(
+            f"gram must have shape ({m}, {m}) and dtype {Z.dtype}, got {gram.shape} "
+            f"and {gram.dtype}."
+        )
+    _call("blas", "syrk", Z.dtype, b"U", b"N", m, n, 1.0, Z, m, float(beta), gram, m)
+
+
+def potrf(matrix):
+    """Cholesky's upper factor of the upper triangle, in place.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, m), float64, Fortran order
+        Symmetric; the part below the diagonal is not touched.
+
+    Returns
+    -------
+    info : int
+        0, or the order of the leading minor that is not positive definite.
+
+    Notes
+    -----
+    ``m^3 / 3`` operations, on the threads that BLAS may use.
+    """
+    m = len(matrix)
+    if not matrix.flags.f_contiguous or matrix.dtype != np.float64:
+        raise ValueError(
+            "matrix must be float64 and in Fortran order, got "
+            f"{matrix.dtype} with strides {matrix.strides}."
+        )
+    info = np.zeros(1, np.int64)
+    _call("lapack", "potrf", matrix.dtype, b"U", m, matrix, m, info)
+    # A routine with 32-bit integers wrote the lower half alone; a minor's order is
+    # positive and a wrong argument's number negative.
+    return int(info.view(np.int32)[0])
+
+
+def divide_by_upper(rows, upper):
+    """``rows <- rows R^-1`` for an upper triangular matrix R, in place.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, m), float64, C-contiguous
+        Rows.
+    upper : ndarray of shape (m, m), float64, Fortran order
+        R; the part below the diagonal is not read.
+
+    Returns
+    -------
+    rows : ndarray
+        The argument.
+
+    Notes
+    -----
+    ``n_rows m^2`` operations, on the threads that BLAS may use.
+    """
+    n, m = rows.shape
+    if not (rows.flags.c_contiguous and upper.flags.f_contiguous):
+        raise ValueError(
+            "rows must be C-contiguous and upper in Fortran order, got strides "
+            f"{rows.strides} and {upper.strides}."
+        )
+    if upper.shape != (m, m) or not upper.dtype == rows.dtype == np.float64:
+        raise ValueError(
+            f"upper must have shape ({m}, {m}) and both dtype float64, got "
+            f"{upper.shape}, {rows.dtype} and {upper.dtype}."
+        )
+    if n and m:
+        modes = b"L", b"U", b"T", b"N"
+        _call("blas", "trsm", rows.dtype, *modes, m, n, 1.0, upper, m, rows, m)
+    return rows
