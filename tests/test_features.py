@@ -17,9 +17,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from surff import FourierFeatures, RidgeLeverage, SurrogateLeverage
 from surff.draws import DRAWS, Halton, MonteCarlo, SparseGrid, SphericalRadial
-from surff.features import EntrySpread, one_vs_rest
+from surff.features import one_vs_rest
 from surff.selection import SELECTORS
 from surff.spectral import KERNELS, Gaussian, SpectralMeasure
+from surff.spread import EntrySpread
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

@@ -219,3 +219,15 @@ def test_import_and_first_call_say_nothing(tmp_path, monkeypatch):
         )  # fmt: skip
         assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
     assert list(tmp_path.rglob("*.nbc")), "compiled code was not cached"
+
+
+def test_one_thread_alone(four_threads, monkeypatch):
+    monkeypatch.undo()
+    with threadpool_limits(2, user_api="blas"):
+        before = n_threads()
+        with _threads.one_thread(), _threads.one_thread():
+            assert n_threads() == 1
+            assert all(library.num_threads == 1 for library in _threads._blas())
+            with ThreadPoolExecutor(1) as other:
+                assert other.submit(n_threads).result() == before
+        assert n_threads() == before

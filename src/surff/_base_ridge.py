@@ -4,6 +4,7 @@ Fitting: the feature map, the choice of alpha and gamma, the solution, and learn
 pieces. Predicting: the linear part. The subclasses know what targets and scores are.
 """
 
+import functools
 import numbers
 import warnings
 from typing import NamedTuple
@@ -18,7 +19,13 @@ from sklearn.utils.validation import _check_n_features, check_array, check_is_fi
 
 from surff._linear import LinearOnFeatures
 from surff._validation import FLOAT_DTYPES, as_generator, validated
-from surff.alpha_selection import AlphaPath, best_index, climb, relative_grid
+from surff.alpha_selection import (
+    AlphaPath,
+    Split,
+    best_index,
+    climb,
+    relative_grid,
+)
 from surff.conjugate_gradient import cheaper_than_cholesky, conjugate_gradient
 from surff.criteria import (
     Data,
@@ -27,14 +34,18 @@ from surff.criteria import (
     HeldOutSplits,
     LeaveOneOut,
 )
+from surff.distributed import DaskRows
 from surff.normal_equations import NormalEquations, accumulate
 from surff.solvers import SOLVERS, solve
 from surff.sources import positive_int
 from surff.streaming import (
     FoldsOfSource,
     Passes,
+    RefittedFolds,
+    WorkerRows,
     checked_folds,
     equations_of,
+    sides_of,
     survey,
 )
 
@@ -468,29 +479,45 @@ class BaseKernelRidge(LinearOnFeatures):
         whole = not frozen and features._looks_at_rows()
         passes = Passes(source, self._checked_block, classes)
         unknown = self._is_classifier and classes is None
+        # Where the rows are at hand for a sum, no sample of them is taken.
+        summed = passes.on_workers and whole and not features._needs_rows()
         sample, spread, labels = survey(
-            passes, n_sample if whole else 1, whole or unknown, unknown
+            passes,
+            n_sample if whole and not summed else 1,
+            whole or unknown,
+            unknown,
         )
         targeted = not frozen and get_tags(features).target_tags.required
-        if n_folds and targeted:
+        refitted, sampled = targeted and summed, targeted and not summed
+        if n_folds and sampled:
             # What the features have seen is not held out, so some must be left.
             sample.shrink(max(1, passes.n_rows // 2))
-        self._set_targets(sample.y, labels if unknown else classes)
+        self._set_targets(sample.y, labels.values if unknown else classes)
         Y = self._coded(sample.y)
         weight = sample.sample_weight
         if weight is not None and not weight.any():
             weight = None
-        self.features_ = self._fitted_features(features, sample.X, Y, weight, spread)
+        if summed:
+            rows = WorkerRows(passes, self._coded)
+            self.features_ = self._fitted_features(features, rows, Y, None, spread)
+        else:
+            self.features_ = self._fitted_features(
+                features, sample.X, Y, weight, spread
+            )
         # Any constant will do; a sample's mean saves most of the digits.
         self._offset = self._target_offset(Y, weight)
 
         feature_map = self.features_._map().astype(sample.X.dtype)
-        seen = sample.keys if targeted else None
+        seen = sample.keys if sampled else None
         equations = equations_of(
-            passes, feature_map, self._coded, self._offset, n_folds, seen
+            passes,
+            feature_map,
+            self._coded,
+            self._offset,
+            0 if refitted else n_folds,
+            seen,
         )
-        self.equations_ = equations.total
-        if not self.equations_.weight_sum:
+        if not equations.total.weight_sum:
             raise ValueError("sample_weight must have a positive entry, got all zeros.")
         if n_folds:
             data = Data(
@@ -502,13 +529,19 @@ class BaseKernelRidge(LinearOnFeatures):
                 self.fit_intercept,
                 self._direct_solver(),
             )
-            criterion = FoldsOfSource(
-                passes, equations, data, lambda y: self._scorer(None, y, None), seen
-            )
+            scorer = functools.partial(self._scorer, None, Y=None)
+            if refitted:
+                splits = self._refitted_splits(passes, features, Y, n_folds)
+                criterion = RefittedFolds(passes, equations.total, splits, data, scorer)
+            else:
+                criterion = FoldsOfSource(passes, equations, data, scorer, seen)
             self.alpha_path_ = self._search(self._checked_alphas(), criterion)
             self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
+            # Not before: workers are sent the model, and need no equations.
+            self.equations_ = equations.total
             self._solve(self.equations_, self._offset, sample.X.dtype)
         else:
+            self.equations_ = equations.total
             self._choose_from_equations(sample.X.dtype)
         self._unwrap(sample.y)
         if source.feature_names is not None:
@@ -517,6 +550,27 @@ class BaseKernelRidge(LinearOnFeatures):
                 self.features_.feature_names_in_ = self.feature_names_in_
         if not self.keep_equations:
             del self.equations_, self._offset
+
+    def _refitted_splits(self, passes, features, Y, n_folds):
+        """`Split` of each fold, its features fitted to the rows of the others."""
+        splits = []
+        for fold in range(n_folds):
+            left_out = (fold, n_folds)
+            rows = WorkerRows(passes, self._coded, left_out)
+            feature_map = clone(features)._fit(rows, Y)._map().astype(rows.dtype)
+            sides = sides_of(passes, feature_map, self._coded, self._offset, left_out)
+            splits.append(Split(*sides, None, feature_map))
+        return splits
+
+    def _fit_on_workers(self, X, y, sample_weight):
+        """Fit to Dask collections."""
+        try:
+            fit_stream = self.fit_stream
+        except AttributeError as error:
+            raise ValueError(
+                f"rows on workers are fitted by fit_stream: {error.__cause__}."
+            ) from error
+        return fit_stream(DaskRows(X, y, sample_weight))
 
     def _streamed_folds(self):
         """Number of folds that alpha is chosen by, 0 for none."""

@@ -64,7 +64,7 @@ class LinearOnFeatures(BaseEstimator):
     def _fitted_features(self, features, X, Y, sample_weight, spread=None):
         """The feature map fitted to checked data; a frozen one as it is.
 
-        ``spread`` is the `surff.features.EntrySpread` of all rows where ``X`` are some
+        ``spread`` is the `surff.spread.EntrySpread` of all rows where ``X`` are some
         of them.
         """
         if isinstance(features, FrozenEstimator):

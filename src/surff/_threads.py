@@ -19,12 +19,13 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["map_slices", "n_threads", "single_threaded_blas"]
+__all__ = ["map_slices", "n_threads", "one_thread", "single_threaded_blas"]
 
 _lock = threading.Lock()
 _pool = None
 _blas_limits = None  # what BLAS was allowed before the first pass that now runs
 _n_passes = 0
+_here = threading.local()  # ``alone`` on threads that are to use no others
 
 
 def _forget_parent():
@@ -85,9 +86,26 @@ def n_threads():
     ``OPENBLAS_NUM_THREADS``, ``threadpoolctl.threadpool_limits`` and the inner limits
     of joblib and Dask workers therefore govern us as they govern BLAS.
     """
+    if getattr(_here, "alone", False):
+        return 1
     with _lock:
         limits = _blas_limits if _n_passes else [lib.num_threads for lib in _blas()]
     return max(1, min([_n_cpus(), *(limit for limit in limits if limit)]))
+
+
+@contextlib.contextmanager
+def one_thread():
+    """Let the calling thread do inside without others, ours and those of BLAS.
+
+    For tasks of a scheduler that runs one a thread itself.
+    """
+    before = getattr(_here, "alone", False)
+    _here.alone = True
+    try:
+        with single_threaded_blas():
+            yield
+    finally:
+        _here.alone = before
 
 
 def _executor():

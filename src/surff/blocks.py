@@ -17,6 +17,7 @@ __all__ = [
     "map_rows",
     "row_blocks",
     "rows_of",
+    "summed",
 ]
 
 #: Bytes of one block of features, one a thread: about twice the second-level cache of a
@@ -57,6 +58,24 @@ def rows_of(X, index):
     rows.data, rows.indices = X.data[values], X.indices[values]
     rows.indptr = pointers - pointers[0]
     return rows
+
+
+def summed(function, X, Y=None, sample_weight=None):
+    """``function(X, Y, sample_weight)``, a sum over rows, of rows here or on workers.
+
+    Parameters
+    ----------
+    function : callable
+        Its results must be arrays, numbers, tuples of them, or have a method ``merge``;
+        those of parts of the rows add up to that of all.
+    X : ndarray, CSR matrix or surff.streaming.WorkerRows
+        Data; `WorkerRows` bring their own targets and weights.
+    Y, sample_weight : ndarray, optional
+        Targets and row weights.
+    """
+    if hasattr(X, "summed"):
+        return X.summed(function)
+    return function(X, Y, sample_weight)
 
 
 def feature_blocks(feature_map, X, rows=None, part=None):

@@ -13,9 +13,11 @@ columns :math:`c_j, s_j` of cosines and sines
 and over sampled pairs it is a sum over these. No vector is ever stored.
 """
 
+from functools import partial
+
 import numpy as np
 
-from surff.blocks import rows_of
+from surff.blocks import rows_of, summed
 from surff.fourier import FourierMap
 from surff.normal_equations import accumulate
 
@@ -24,6 +26,7 @@ __all__ = [
     "all_pairs_gram",
     "frank_wolfe",
     "giga",
+    "pool_equations",
     "sampled_pairs_gram",
 ]
 
@@ -34,6 +37,26 @@ STEPS = 10
 ROUNDING = 1e-14
 
 
+def pool_equations(frequencies, X, sample_weight=None):
+    """Normal equations of the candidates' columns, without targets.
+
+    Parameters
+    ----------
+    frequencies, X, sample_weight
+        See `all_pairs_gram`.
+
+    Returns
+    -------
+    NormalEquations
+    """
+    return summed(partial(_without_targets, frequencies), X, None, sample_weight)
+
+
+def _without_targets(frequencies, X, Y, sample_weight):
+    no_target = np.zeros((X.shape[0], 0))
+    return accumulate(FourierMap(frequencies), X, no_target, sample_weight)
+
+
 def all_pairs_gram(frequencies, X, sample_weight=None):
     r"""Mean of :math:`\cos w_j^\top \delta \cos w_k^\top \delta` over all pairs.
 
@@ -41,7 +64,7 @@ def all_pairs_gram(frequencies, X, sample_weight=None):
     ----------
     frequencies : ndarray of shape (n_candidates, n_features)
         Candidates, radians per unit of ``X``; same dtype as ``X``.
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : ndarray, CSR matrix or WorkerRows of shape (n_samples, n_features)
         Rows; the pairs are all ordered ones, a row and itself included.
     sample_weight : ndarray of shape (n_samples,), optional
         Row weights: a pair has the product of its rows'.
@@ -63,8 +86,7 @@ def all_pairs_gram(frequencies, X, sample_weight=None):
            [0., 1.]])
     """
     n_candidates = len(frequencies)
-    no_target = np.zeros((X.shape[0], 0))
-    equations = accumulate(FourierMap(frequencies), X, no_target, sample_weight)
+    equations = pool_equations(frequencies, X, sample_weight)
     square = equations.gram
     square *= n_candidates / equations.weight_sum  # the columns carry 1 / sqrt(l)
     np.square(square, out=square)

@@ -1,6 +1,7 @@
 """Feature maps as scikit-learn transformers."""
 
 import numbers
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -13,9 +14,9 @@ from sklearn.base import (
 )
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import label_binarize
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_array,
@@ -25,13 +26,16 @@ from sklearn.utils.validation import (
 
 from surff._validation import as_generator, one_of, validated
 from surff.adaptation import ADAPTATIONS
-from surff.blocks import block_rows, map_rows, row_blocks, rows_of
+from surff.blocks import map_rows
+from surff.distributed import DaskRows, is_dask, over_blocks
 from surff.draws import DRAWS, split_weights
 from surff.fourier import FourierMap, OddFourierMap
 from surff.selection import SELECTORS
 from surff.spectral import KERNELS
+from surff.spread import EntrySpread
+from surff.streaming import N_SAMPLE, Labels, Passes, WorkerRows, survey
 
-__all__ = ["EntrySpread", "FourierFeatures", "one_vs_rest"]
+__all__ = ["FourierFeatures", "one_vs_rest"]
 
 
 class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -178,8 +182,10 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Data, finite. float32 is kept, anything else becomes float64.
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. float32 is kept, anything else becomes float64. Rows of a Dask
+            collection stay on the workers; see the guide to clusters.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Labels or numbers; needed by selections that look at it and adaptations.
         sample_weight : array-like of shape (n_samples,), optional
@@ -189,6 +195,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         -------
         self
         """
+        if is_dask(X):
+            return fitted_on_workers(self, X, y, sample_weight)
         X = validated(self, X)
         Y = None if y is None else _numeric_targets(y, X)
         if sample_weight is not None:
@@ -200,7 +208,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _fit(self, X, Y, sample_weight=None, spread=None):
         """`fit` on checked data: ``Y`` is None or (n_samples, n_targets) numbers.
 
-        ``spread`` is the `EntrySpread` of all rows where ``X`` are some of them.
+        ``spread`` is the `EntrySpread` of all rows where ``X`` are some of them. ``X``
+        may be `WorkerRows` without `_needs_rows`, and then bring targets and weights.
         """
         measure = one_of("kernel", self.kernel, KERNELS, "sample")
         draw = one_of("draw", self.draw, DRAWS, "draw")
@@ -278,23 +287,34 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self.select is None and self.adapt is None
         )
 
+    def _needs_rows(self):
+        """Whether `fit` needs rows themselves and not only sums over them."""
+        if self.adapt is not None or _is_name(self.gamma, "median"):
+            return True
+        if self.select is None:
+            return False
+        selector = one_of("select", self.select, SELECTORS, "select")
+        return getattr(selector, "needs_rows", True)
+
     def _map(self):
         """The fitted map of checked row blocks."""
         amplitudes = np.sqrt(self.importance_weights_).astype(self.frequencies_.dtype)
         pairs = FourierMap(self.frequencies_, amplitudes)
         return OddFourierMap(pairs, self.phase_) if hasattr(self, "phase_") else pairs
 
+    @over_blocks
     def transform(self, X):
         """Map rows to features.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
             Data, finite.
 
         Returns
         -------
-        Z : ndarray of shape (n_samples, n_components)
+        Z : ndarray, or lazy Dask array, of shape (n_samples, n_components)
             Cosines in the first half of the columns, sines in the second; dtype of
             ``X``.
         """
@@ -312,6 +332,53 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return tags
 
 
+def _is_name(value, name):
+    """Whether a parameter is that name, and not an array or an object."""
+    return isinstance(value, str) and value == name
+
+
+def fitted_on_workers(features, X, y, sample_weight):
+    """Fit features to Dask collections, from sums or a sample of the rows."""
+    if get_tags(features).input_tags.pairwise:
+        raise ValueError(
+            "features with kernel='precomputed' cannot be fitted to rows on workers: a "
+            "row has a column for each of the others."
+        )
+
+    def check(X, y, first):
+        X = validated(features, X, reset=first)
+        if y is not None:
+            y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
+            check_consistent_length(X, y)
+        return X, y
+
+    needs_rows = features._needs_rows()
+    passes = Passes(DaskRows(X, y, sample_weight), check)
+    whole = needs_rows or features._looks_at_rows()
+    sample, spread, labels = survey(
+        passes, N_SAMPLE if needs_rows else 1, whole, whole and y is not None
+    )
+    coded = None
+    if labels is not None:
+        coded = partial(_coded, labels.values)
+    rows, Y, weight = sample.X, None, sample.sample_weight
+    if coded is not None:
+        Y = coded(sample.y)
+    if not needs_rows:
+        rows, weight = WorkerRows(passes, coded), None
+    elif weight is not None and not weight.any():
+        raise ValueError("sample_weight must have a positive entry, got all zeros.")
+    return features._fit(rows, Y, weight, spread)
+
+
+def _coded(labels, y):
+    """Targets as numbers, one-vs-rest of the labels if there are any."""
+    if labels is None:
+        Y = np.asarray(y, dtype=np.float64)
+        return Y.reshape(len(Y), -1)
+    return one_vs_rest(np.searchsorted(labels, np.ravel(y)), len(labels))
+
+
 def _needs_target(part, table, default):
     """Whether a selector or an adaptation, by name or not, looks at ``y``."""
     if isinstance(part, str):
@@ -324,7 +391,9 @@ def _bandwidth(gamma, X, sample_weight=None, spread=None):
     if isinstance(gamma, str):
         if gamma == "median":
             return _median_gamma(X, sample_weight)
-        if spread is None:
+        if spread is None and isinstance(X, WorkerRows):
+            spread = X.spread()
+        elif spread is None:
             spread = EntrySpread().update(X, sample_weight)
         return spread.gamma(X.shape[1])
     if isinstance(gamma, numbers.Real):
@@ -336,67 +405,6 @@ def _bandwidth(gamma, X, sample_weight=None, spread=None):
             f"got shape {gamma.shape} and minimum {gamma.min()}."
         )
     return gamma
-
-
-class EntrySpread:
-    """Variance of all entries of ``X``, from blocks of rows; for ``gamma="scale"``.
-
-    Attributes
-    ----------
-    weight : float
-        Sum of the row weights, the number of rows without weights.
-    mean, variance : float
-        Of all entries.
-
-    Notes
-    -----
-    Memory is that of a block. Means and variances of blocks are merged, so that no
-    digits are lost where the mean is large.
-
-    References
-    ----------
-    .. [1] T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for Computing the Sample
-       Variance: Analysis and Recommendations", The American Statistician 37(3), 1983.
-    """
-
-    def __init__(self):
-        self.weight, self.mean, self.variance = 0.0, 0.0, 0.0
-        self._rounding = 0.0  # what rounding alone may leave of the variance
-
-    def update(self, X, sample_weight=None):
-        """Add checked rows, dense or CSR, and their weights; returns self."""
-        for rows in row_blocks(X.shape[0], block_rows(X.shape[1], np.float64)):
-            weight = None if sample_weight is None else sample_weight[rows]
-            total = rows.stop - rows.start if weight is None else float(weight.sum())
-            if total > 0:
-                self._add(rows_of(X, rows), weight, total)
-        return self
-
-    def _add(self, X, sample_weight, total):
-        def mean_of(A):
-            row_means = np.asarray(A.mean(axis=1, dtype=np.float64)).ravel()
-            return np.average(row_means, weights=sample_weight)
-
-        eps = 8 * np.finfo(np.float64).eps
-        mean = mean_of(X)
-        if sparse.issparse(X):
-            square = mean_of(X.multiply(X))
-            variance, rounding = square - mean**2, eps * square
-        else:
-            variance = mean_of(np.square(X - np.float64(mean), dtype=np.float64))
-            rounding = (eps * mean) ** 2
-        share = total / (self.weight + total)
-        step = mean - self.mean
-        self.weight += total
-        self.mean += share * step
-        self.variance += share * (variance - self.variance + (1 - share) * step**2)
-        self._rounding = max(self._rounding, rounding)
-
-    def gamma(self, n_features):
-        """``1 / (n_features * variance)``, 1 for constant data, as in SVC."""
-        if self.variance <= self._rounding:
-            return 1.0
-        return float(1.0 / (n_features * self.variance))
 
 
 #: Rows among which ``gamma="median"`` measures distances.
@@ -440,11 +448,7 @@ def _numeric_targets(y, X):
     """Targets as numbers, shape (n_samples, n_targets): labels coded one-vs-rest."""
     check_consistent_length(X, y)
     y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
-    if type_of_target(y, input_name="y") in ("binary", "multiclass"):
-        labels, codes = np.unique(y, return_inverse=True)
-        return one_vs_rest(codes, len(labels))
-    Y = np.asarray(y, dtype=np.float64)
-    return Y.reshape(len(Y), -1)
+    return _coded(Labels().update(y).values, y)
 
 
 def one_vs_rest(codes, n_classes):

@@ -42,6 +42,7 @@ from surff.alpha_selection import (
 )
 from surff.blocks import block_rows, feature_blocks, row_blocks
 from surff.descent import minimise
+from surff.distributed import over_blocks
 from surff.features import one_vs_rest
 from surff.normal_equations import accumulate
 
@@ -504,6 +505,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
             )
             decades = decades[order]
 
+    @over_blocks
     def decision_function(self, X):
         """Log-odds of the second of two classes, or unnormalised log probabilities.
 
@@ -518,6 +520,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         """
         return self._outputs(self._decisions(self._checked(X)))
 
+    @over_blocks
     def predict(self, X):
         """Most probable class of rows.
 
@@ -534,6 +537,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         decisions = self._decisions(self._checked(X))
         return winning_labels(self.classes_, decisions)
 
+    @over_blocks
     def predict_proba(self, X):
         """Probability of each class.
 
@@ -552,6 +556,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
             return softmax(decisions, axis=1)
         return np.hstack([expit(-decisions), expit(decisions)])
 
+    @over_blocks
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`, exact for small probabilities too.
 

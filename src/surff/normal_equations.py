@@ -13,7 +13,7 @@ subtraction. The matrix of all rows by all features is never held.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import blas
+from scipy.linalg import blas, lapack
 
 from surff._blas import syrk
 from surff._threads import map_slices
@@ -136,6 +136,19 @@ class NormalEquations:
         else:
             syrk(Z, self._gram)
         return self
+
+    def __getstate__(self):
+        """What pickles and the network carry: the upper triangle, packed."""
+        packed, _ = lapack.dtrttp(self.gram, uplo="U")
+        return {**vars(self), "_gram": packed}
+
+    def __setstate__(self, state):
+        vars(self).update(state)
+        if self._gram.ndim == 1:  # files of version 0.1.0 hold the square
+            self._gram, _ = lapack.dtpttr(len(self.moments), self._gram, uplo="U")
+
+    def __sizeof__(self):
+        return sum(np.asarray(value).nbytes for value in vars(self).values())
 
     def _combine(self, other, sign):
         if self.moments.shape != other.moments.shape:

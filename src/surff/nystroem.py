@@ -21,7 +21,8 @@ from sklearn.utils.validation import (
 
 from surff._validation import as_generator, validated
 from surff.blocks import map_rows
-from surff.features import FourierFeatures, _bandwidth
+from surff.distributed import is_dask, over_blocks
+from surff.features import FourierFeatures, _bandwidth, fitted_on_workers
 from surff.landmarks import (
     LANDMARK_RULES,
     NEGATIVE_SHARE,
@@ -173,9 +174,11 @@ class NystroemFeatures(
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
             Data, finite; the kernel matrix of the rows for ``kernel="precomputed"``.
-            float32 is kept, anything else becomes float64.
+            float32 is kept, anything else becomes float64. Of a Dask collection
+            landmarks are chosen among a sample of rows; see the guide to clusters.
         y : ignored
             Landmarks do not depend on it.
         sample_weight : array-like of shape (n_samples,), optional
@@ -186,6 +189,8 @@ class NystroemFeatures(
         -------
         self
         """
+        if is_dask(X):
+            return fitted_on_workers(self, X, None, sample_weight)
         X = validated(self, X)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(
@@ -200,7 +205,7 @@ class NystroemFeatures(
     def _fit(self, X, Y, sample_weight=None, spread=None):
         """`fit` on checked data; ``Y`` is ignored.
 
-        ``spread`` is the `surff.features.EntrySpread` of all rows where ``X`` are some
+        ``spread`` is the `surff.spread.EntrySpread` of all rows where ``X`` are some
         of them.
         """
         if self._is_precomputed() and X.shape[0] != X.shape[1]:
@@ -335,6 +340,10 @@ class NystroemFeatures(
         """Whether `fit` looks at more of ``X`` than the number of its columns."""
         return True
 
+    def _needs_rows(self):
+        """Whether `fit` needs rows themselves and not only sums over them."""
+        return True
+
     def _map(self):
         """The fitted map of checked row blocks."""
         landmarks = self.landmarks_
@@ -342,18 +351,20 @@ class NystroemFeatures(
             landmarks = self.landmark_indices_
         return NystroemMap(self._kernel(), landmarks, self.normalization_, self._dtype)
 
+    @over_blocks
     def transform(self, X):
         """Map rows to features.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
             Data, finite; kernel values of rows and training rows for
             ``kernel="precomputed"``.
 
         Returns
         -------
-        Z : ndarray of shape (n_samples, m)
+        Z : ndarray, or lazy Dask array, of shape (n_samples, m)
             Features; dtype of ``X``.
         """
         check_is_fitted(self)

@@ -1,5 +1,7 @@
 """Kernel ridge regression and classification on streamed features."""
 
+import functools
+
 import numpy as np
 from scipy.special import expit
 from sklearn.base import (
@@ -25,6 +27,7 @@ from surff._base_ridge import (
 from surff._linear import winning_labels
 from surff._validation import validated
 from surff.criteria import R2, Accuracy, ScorerOf, SquaredError
+from surff.distributed import DaskRows, is_dask, over_blocks, without_sums
 from surff.features import one_vs_rest
 from surff.normal_equations import NormalEquations
 from surff.uncertainty import platt_curve, posterior, standard_deviations
@@ -211,6 +214,8 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         -------
         self
         """
+        if is_dask(X):
+            return self._fit_on_workers(X, y, sample_weight)
         X, y, Y, sample_weight = self._validated(X, y, sample_weight, reset=True)
         self._fit(X, y, Y, sample_weight)
         self._unwrap(y)
@@ -300,17 +305,34 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         score : float
         """
         check_is_fitted(self)
-        sums = NormalEquations(1, np.atleast_2d(self.coef_).shape[0])
-        errors, offset = np.zeros_like(sums.target_sum), np.atleast_1d(self.intercept_)
-        with self._fitted_passes(source, checked_numbers)() as blocks:
-            for rows in blocks:
-                weight = rows.sample_weight
-                Y = self._coded(rows.y)
-                residuals = Y - self._decisions(rows.X)
-                squares = np.square(residuals, dtype=np.float64)
-                errors += squares.sum(axis=0) if weight is None else weight @ squares
-                sums.update(np.ones((len(Y), 1)), Y - offset, weight)
+        model = without_sums(self)
+        errors, sums = model._fitted_passes(source, checked_numbers).reduce(
+            functools.partial(no_errors, np.atleast_2d(self.coef_).shape[0]),
+            functools.partial(add_errors, model=model),
+            merge_errors,
+        )
         return float(R2.from_sums(errors, sums).mean())
+
+    def score(self, X, y, sample_weight=None):
+        """R2 of the predictions; the mean of those of several targets.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights, >= 0.
+
+        Returns
+        -------
+        score : float
+        """
+        if is_dask(X):
+            return self.score_stream(DaskRows(X, y, sample_weight))
+        return super().score(X, y, sample_weight)
 
     def _scorer(self, data, y, Y):
         if self.scoring in (None, "r2"):
@@ -331,6 +353,7 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         """Predictions as `predict` returns them."""
         return decisions[:, 0] if np.ndim(self.coef_) == 1 else decisions
 
+    @over_blocks
     def predict(self, X, return_std=False):
         r"""Predict the targets of rows.
 
@@ -567,6 +590,8 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         -------
         self
         """
+        if is_dask(X):
+            return self._fit_on_workers(X, y, sample_weight)
         X, y, sample_weight = self._validated(X, y, sample_weight, reset=True)
         self._set_classes(y, y)
         Y = self._coded(y)
@@ -659,15 +684,34 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         score : float
         """
         check_is_fitted(self)
-        hits = total = 0.0
-        with self._fitted_passes(source, checked_labels)() as blocks:
-            for rows in blocks:
-                right = self._shaped(self._decisions(rows.X)) == rows.y
-                right = right.reshape(len(right), -1).all(axis=1)
-                weight = rows.sample_weight
-                hits += right.sum() if weight is None else weight @ right
-                total += len(right) if weight is None else weight.sum()
+        model = without_sums(self)
+        hits, total = model._fitted_passes(source, checked_labels).reduce(
+            functools.partial(np.zeros, 2),
+            functools.partial(add_hits, model=model),
+            np.add,
+        )
         return float(hits / total)
+
+    def score(self, X, y, sample_weight=None):
+        """Accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights, >= 0.
+
+        Returns
+        -------
+        score : float
+        """
+        if is_dask(X):
+            return self.score_stream(DaskRows(X, y, sample_weight))
+        return super().score(X, y, sample_weight)
 
     def _scorer(self, data, y, Y):
         if self.scoring in (None, "accuracy"):
@@ -680,6 +724,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
             return (decisions > 0).astype(int)
         return winning_labels(self.classes_, decisions)
 
+    @over_blocks
     def decision_function(self, X):
         """Predicted targets before the sign or the maximum is taken.
 
@@ -695,6 +740,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         """
         return self._outputs(self._decisions(self._checked(X)))
 
+    @over_blocks
     def predict(self, X):
         """Predict the class of rows.
 
@@ -715,6 +761,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         return self._predictions(decisions)
 
     @available_if(lambda self: self.probability)
+    @over_blocks
     def predict_proba(self, X):
         r"""Probability of each class; with ``probability=True``.
 
@@ -754,6 +801,35 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def no_errors(n_targets):
+    """Squared errors of no rows, and the equations of their targets."""
+    return np.zeros(n_targets), NormalEquations(1, n_targets)
+
+
+def add_errors(total, rows, model):
+    """Add the squared errors of predictions for rows."""
+    (errors, sums), weight = total, rows.sample_weight
+    Y = model._coded(rows.y)
+    squares = np.square(Y - model._decisions(rows.X), dtype=np.float64)
+    errors += squares.sum(axis=0) if weight is None else weight @ squares
+    # R2 does not mind what is taken off all targets.
+    sums.update(np.ones((len(Y), 1)), Y - np.atleast_1d(model.intercept_), weight)
+    return errors, sums
+
+
+def merge_errors(total, other):
+    """Add the squared errors of other rows."""
+    return total[0] + other[0], total[1].merge(other[1])
+
+
+def add_hits(total, rows, model):
+    """Add the weight of rows that are predicted, and that of all."""
+    right = model._shaped(model._decisions(rows.X)) == rows.y
+    right = right.reshape(len(right), -1).all(axis=1)
+    weight = np.ones(len(right)) if rows.sample_weight is None else rows.sample_weight
+    return total + np.array([weight @ right, weight.sum(dtype=np.float64)])
 
 
 def checked_numbers(X, y, first):

@@ -13,6 +13,7 @@ approximates the pool's kernel by a few of them.
 """
 
 import numbers
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,13 @@ from sklearn.base import BaseEstimator
 
 from surff._validation import positive
 from surff.alignment import aligned_probabilities
-from surff.compression import COMPRESSORS, all_pairs_gram, sampled_pairs_gram
+from surff.blocks import summed
+from surff.compression import (
+    COMPRESSORS,
+    all_pairs_gram,
+    pool_equations,
+    sampled_pairs_gram,
+)
 from surff.fourier import FourierMap, fourier_moments
 from surff.leverage import ridge_leverage_scores, surrogate_leverage_scores
 from surff.normal_equations import accumulate
@@ -148,6 +155,12 @@ RESAMPLERS = {
 class _Selector(BaseEstimator):
     """Draw a pool, choose among it; subclasses give `_check` and `_choose`."""
 
+    @property
+    def needs_rows(self):
+        """Whether the choice needs rows themselves and not only sums over them."""
+        sample = getattr(self, "n_rows", None), getattr(self, "n_pairs", None)
+        return sample != (None, None)
+
     def select(self, draw, X, Y, n_frequencies, rng, sample_weight=None):
         """Choose frequencies for the data.
 
@@ -155,8 +168,8 @@ class _Selector(BaseEstimator):
         ----------
         draw : callable
             ``draw(n)`` returns ``n`` candidate frequencies, shape (n, n_features).
-        X : ndarray or CSR matrix of shape (n_samples, n_features)
-            Data.
+        X : ndarray, CSR matrix or WorkerRows of shape (n_samples, n_features)
+            Data; `surff.streaming.WorkerRows` only without ``needs_rows``.
         Y : ndarray of shape (n_samples, n_targets) or None
             Targets; labels are coded -1, 1 by the caller.
         n_frequencies : int
@@ -252,13 +265,18 @@ def mixture(coefficients, n_frequencies):
     return indices, n_frequencies * coefficients[indices]
 
 
-def surrogate_scores(pool, X, Y, sample_weight=None, ridge_term=False):
-    """Surrogate leverage of each candidate with weighted rows; see `leverage`."""
+def pool_moments(pool, X, Y, sample_weight):
+    """Moments of the candidates with weighted targets, and the sum of the weights."""
     weight_sum = X.shape[0]
     if sample_weight is not None:
         weight_sum, Y = sample_weight.sum(), Y * sample_weight[:, None]
-    moments = fourier_moments(X, pool, Y)
-    return surrogate_leverage_scores(moments, weight_sum, ridge_term)
+    return fourier_moments(X, pool, Y), weight_sum
+
+
+def surrogate_scores(pool, X, Y, sample_weight=None, ridge_term=False):
+    """Surrogate leverage of each candidate, and the sum of the weights."""
+    sums = summed(partial(pool_moments, pool), X, Y, sample_weight)
+    return surrogate_leverage_scores(*sums, ridge_term), sums[1]
 
 
 class RidgeLeverage(_Resampling):
@@ -313,11 +331,12 @@ class RidgeLeverage(_Resampling):
         """
         alpha = positive("alpha", self.alpha)
         _rows_or_none("n_rows", self.n_rows)
-        rows, weight = None, sample_weight
-        if self.n_rows is not None:
+        if self.n_rows is None:
+            equations = pool_equations(pool, X, sample_weight)
+        else:
             rows, weight = sampled_rows(X.shape[0], self.n_rows, rng, sample_weight)
-        no_target = np.zeros((X.shape[0], 0))
-        equations = accumulate(FourierMap(pool), X, no_target, weight, rows)
+            no_target = np.zeros((X.shape[0], 0))
+            equations = accumulate(FourierMap(pool), X, no_target, weight, rows)
         return ridge_leverage_scores(equations.gram, alpha)
 
 
@@ -376,7 +395,7 @@ class SurrogateLeverage(_Resampling):
 
     def scores(self, pool, X, Y, sample_weight=None, rng=None):
         """Surrogate leverage of each candidate of the pool, shape (n_candidates,)."""
-        return surrogate_scores(pool, X, Y, sample_weight, self.ridge_term)
+        return surrogate_scores(pool, X, Y, sample_weight, self.ridge_term)[0]
 
 
 class EERF(_Scoring):
@@ -416,8 +435,8 @@ class EERF(_Scoring):
 
     def scores(self, pool, X, Y, sample_weight=None, rng=None):
         """Correlation of each candidate with the target, shape (n_candidates,)."""
-        weight_sum = X.shape[0] if sample_weight is None else sample_weight.sum()
-        return np.sqrt(surrogate_scores(pool, X, Y, sample_weight)) / weight_sum
+        scores, weight_sum = surrogate_scores(pool, X, Y, sample_weight)
+        return np.sqrt(scores) / weight_sum
 
     def _keep(self, probabilities, n_frequencies, rng):
         best = np.argsort(-probabilities, kind="stable")[:n_frequencies]
@@ -471,7 +490,7 @@ class KernelAlignment(_Scoring):
 
     def scores(self, pool, X, Y, sample_weight=None, rng=None):
         """Alignment of each candidate with the target, shape (n_candidates,)."""
-        return surrogate_scores(pool, X, Y, sample_weight)
+        return surrogate_scores(pool, X, Y, sample_weight)[0]
 
     def _keep(self, alignments, n_frequencies, rng):
         q = aligned_probabilities(alignments, self.rho)

@@ -4,29 +4,41 @@ What would need all rows at once is decided by the number of a row in its source
 Row i has the key :math:`h(i)`, a mixed 64-bit number. The rows with the smallest keys
 are a uniform sample without replacement, and the key modulo the number of folds is the
 row's fold, so neither depends on how the source cuts its blocks.
+
+All that a fit needs of the rows is summed by `Passes.reduce`: block after block here,
+or in a tree on the workers that hold the blocks.
 """
 
 import contextlib
+import copy
+import functools
 import numbers
+from types import NoneType
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array
 
 from surff.alpha_selection import Split, held_out_decisions
 from surff.blocks import row_blocks, rows_of
 from surff.criteria import HeldOutSplits
-from surff.features import EntrySpread
+from surff.distributed import DaskRows
 from surff.normal_equations import NormalEquations, accumulate
 from surff.sources import Block, SourceError, block_length, read_ahead
+from surff.spread import EntrySpread
 
 __all__ = [
+    "N_SAMPLE",
     "Equations",
     "FoldsOfSource",
+    "Labels",
     "Passes",
+    "RefittedFolds",
     "RowSample",
     "Survey",
+    "WorkerRows",
     "checked_folds",
     "equations_of",
     "folds_of_rows",
@@ -37,6 +49,9 @@ __all__ = [
 #: Rows that are summed at once at least, and the share of a block of usual length:
 #: smaller ones are put together, since sums of few rows cost as much as those of many.
 LEAST_ROWS, LEAST_SHARE = 1024, 0.25
+
+#: Rows that features which need rows themselves are fitted to, by default.
+N_SAMPLE = 10_000
 
 #: Bytes of the held-out predictions that are scored at once.
 DECISION_BYTES = 16 * 2**20
@@ -131,6 +146,60 @@ class Passes:
         rows = self._checked()
         return contextlib.closing(read_ahead(gathered(rows) if gather else rows))
 
+    @property
+    def on_workers(self):
+        """Whether the rows are on workers, where `reduce` sends its functions."""
+        return isinstance(self.source, DaskRows)
+
+    def reduce(self, empty, update, merge, n_bytes=0):
+        """Add up something over all rows, in one pass.
+
+        Parameters
+        ----------
+        empty : callable
+            ``empty()`` is what no rows add up to.
+        update : callable
+            ``update(total, rows)`` returns the total with some `Rows`; it may write
+            into the total. It goes to the workers where the rows are there.
+        merge : callable
+            ``merge(total, other)`` returns both together, for workers.
+        n_bytes : int, default=0
+            Bytes of a total, if they are many.
+
+        Returns
+        -------
+        total : object
+        """
+        if self.on_workers:
+            self._look_first()
+            of_block = functools.partial(total_of_block, self._light(), empty, update)
+            return self.source.reduce(of_block, merge, n_bytes)
+        total = empty()
+        with self() as blocks:
+            for rows in blocks:
+                total = update(total, rows)
+        return total
+
+    def first(self):
+        """First `Rows` of the source; one row where they are on workers."""
+        if self.on_workers:
+            return self._look_first()
+        with self() as blocks:
+            return next(blocks)
+
+    def _look_first(self):
+        """Let a block with the first row say what all must be like."""
+        if self.n_rows is None:
+            self._head = self._checked_block(0, self.source.head())
+            self.n_rows = int(self.source.lengths.sum())
+        return self._head
+
+    def _light(self):
+        """What checks blocks on a worker: the passes without their rows."""
+        light = copy.copy(self)
+        light.source = Columns(self.source.feature_names)
+        return light
+
     def _checked(self):
         start = 0
         for block in self.source:
@@ -181,6 +250,18 @@ class Passes:
                 )
         weight = None if weight is None else weight.astype(dtype, copy=False)
         return Rows(start, X.astype(dtype, copy=False), y, weight)
+
+
+class Columns(NamedTuple):
+    """What errors want to know of a source."""
+
+    feature_names: list | None
+
+
+def total_of_block(passes, empty, update, start, block):
+    """What one block on a worker adds up to; see `Passes.reduce`."""
+    rows = passes._checked_block(start, block)
+    return empty() if rows is None else update(empty(), rows)
 
 
 def gathered(blocks):
@@ -289,11 +370,20 @@ class RowSample:
             own = keys < self.keys.max()
         if not own.any():
             return
+        self._append(keys, rows, np.flatnonzero(own))
+
+    def merge(self, other):
+        """Take the rows of a sample of other rows in; returns self."""
+        if len(other.keys):
+            self._append(other.keys, other, np.arange(len(other.keys)))
+        return self
+
+    def _append(self, keys, rows, own):
         self.keys = np.concatenate([self.keys, keys[own]])
         for name in ("X", "y", "sample_weight"):
             old, new = getattr(self, name), getattr(rows, name)
             if new is not None:
-                new = rows_of(new, np.flatnonzero(own))
+                new = rows_of(new, own)
                 setattr(self, name, new if old is None else stacked([old, new]))
         self.shrink(self.size)
 
@@ -309,12 +399,61 @@ class RowSample:
                 setattr(self, name, rows_of(values, kept))
 
 
+class Labels:
+    """Different labels of targets with one axis, unless they are numbers.
+
+    Attributes
+    ----------
+    values : ndarray or None
+        The labels, sorted; None where there are none, since some targets are
+        continuous or have several columns.
+    """
+
+    def __init__(self):
+        self.values, self.are_numbers = None, False
+
+    def update(self, y):
+        """Look at some targets; returns self."""
+        if type_of_target(y, input_name="y") in ("binary", "multiclass"):
+            found = Labels()
+            found.values = np.unique(y)
+            return self.merge(found)
+        self.values, self.are_numbers = None, True
+        return self
+
+    def merge(self, other):
+        """Add the labels of other rows; returns self."""
+        self.are_numbers |= other.are_numbers
+        if self.are_numbers:
+            self.values = None
+        elif self.values is None:
+            self.values = other.values
+        elif other.values is not None:
+            self.values = np.union1d(self.values, other.values)
+        return self
+
+
 class Survey(NamedTuple):
     """What the first look at a source finds."""
 
     sample: RowSample
-    spread: EntrySpread | None  # of the entries of X, of all rows
-    labels: np.ndarray | None  # different ones, of all rows
+    spread: EntrySpread | None = None  # of the entries of X, of all rows
+    labels: Labels | None = None  # of all rows
+
+    def update(self, rows):
+        """Look at some rows; returns self."""
+        self.sample.update(rows)
+        self.spread.update(rows.X, rows.sample_weight)
+        if self.labels is not None:
+            self.labels.update(rows.y)
+        return self
+
+    def merge(self, other):
+        """Add what a survey of other rows has found; returns self."""
+        for own, others in zip(self, other, strict=True):
+            if own is not None:
+                own.merge(others)
+        return self
 
 
 def survey(passes, n_sample, whole, has_labels):
@@ -334,18 +473,84 @@ def survey(passes, n_sample, whole, has_labels):
     -------
     Survey
     """
-    sample, labels = RowSample(n_sample), None
-    spread = EntrySpread() if whole else None
-    with passes() as blocks:
-        for rows in blocks:
-            sample.update(rows)
-            if not whole:
-                break
-            spread.update(rows.X, rows.sample_weight)
-            if has_labels and rows.y.ndim == 1:
-                found = np.unique(rows.y)
-                labels = found if labels is None else np.union1d(labels, found)
-    return Survey(sample, spread, labels)
+    if not whole:
+        sample = RowSample(n_sample)
+        sample.update(passes.first())
+        return Survey(sample)
+    empty = functools.partial(empty_survey, n_sample, has_labels)
+    return passes.reduce(empty, Survey.update, Survey.merge)
+
+
+def empty_survey(n_sample, has_labels):
+    """`Survey` of no rows."""
+    return Survey(RowSample(n_sample), EntrySpread(), Labels() if has_labels else None)
+
+
+class WorkerRows:
+    """Rows on workers, as selectors and features take the ``X`` of them.
+
+    Parameters
+    ----------
+    passes : Passes
+        Over rows on workers.
+    coded : callable
+        ``coded(y)`` are targets as numbers, shape (n_rows, k); None for no targets.
+    left_out : (int, int), optional
+        Number of a fold and number of folds: its rows are left out.
+
+    Attributes
+    ----------
+    shape : (int, int)
+        Of the rows, with those left out.
+    dtype : dtype
+    """
+
+    def __init__(self, passes, coded, left_out=None):
+        self.passes, self.coded, self.left_out = passes, coded, left_out
+        first = passes.first().X
+        self.shape, self.dtype = (passes.n_rows, first.shape[1]), first.dtype
+
+    def summed(self, function):
+        """``function(X, Y, sample_weight)``, added up over the blocks of rows.
+
+        Its results must be arrays, numbers, tuples of them, or have a method ``merge``.
+        """
+        update = functools.partial(
+            add_part, function=function, coded=self.coded, left_out=self.left_out
+        )
+        return self.passes.reduce(NoneType, update, added)
+
+    def spread(self):
+        """`EntrySpread` of the rows."""
+        return self.summed(spread_of)
+
+
+def add_part(total, rows, function, coded, left_out):
+    """Total of `WorkerRows.summed` with the rows of a block."""
+    X, weight = rows.X, rows.sample_weight
+    Y = None if coded is None else coded(rows.y)
+    if left_out is not None:
+        fold, n_folds = left_out
+        own = np.flatnonzero(folds_of_rows(rows.start, X.shape[0], n_folds) != fold)
+        X, Y = rows_of(X, own), None if Y is None else Y[own]
+        weight = None if weight is None else weight[own]
+    return added(total, function(X, Y, weight)) if X.shape[0] else total
+
+
+def added(total, other):
+    """The sum of results of `WorkerRows.summed`."""
+    if total is None or other is None:
+        return other if total is None else total
+    if hasattr(total, "merge"):
+        return total.merge(other)
+    if isinstance(total, tuple):
+        return tuple(a + b for a, b in zip(total, other, strict=True))
+    return total + other
+
+
+def spread_of(X, Y, sample_weight):
+    """`EntrySpread` of some rows."""
+    return EntrySpread().update(X, sample_weight)
 
 
 class Equations(NamedTuple):
@@ -372,29 +577,75 @@ def equations_of(passes, feature_map, coded, offset, n_folds, seen=None):
     seen : ndarray of uint64, optional
         Keys of rows that no fold holds out.
     """
-    total = NormalEquations(feature_map.n_components, len(offset))
-    folds = [NormalEquations(*total.moments.shape) for _ in range(n_folds)]
-    with passes() as blocks:
-        for rows in blocks:
-            Y = coded(rows.y) - offset
-            if not n_folds:
-                total.merge(accumulate(feature_map, rows.X, Y, rows.sample_weight))
-                continue
-            for sums, own in zip(
-                [*folds, total], members(rows, n_folds, seen), strict=True
-            ):
-                if len(own):
-                    sums.merge(
-                        accumulate(feature_map, rows.X, Y, rows.sample_weight, own)
-                    )
+    m, k = feature_map.n_components, len(offset)
+    *folds, rest = passes.reduce(
+        functools.partial(empty_sums, m, k, n_folds + 1),
+        functools.partial(
+            add_to_folds, feature_map=feature_map, coded=coded, offset=offset, seen=seen
+        ),
+        merge_sums,
+        8 * m**2 * (n_folds + 1),
+    )
     for fold in folds:
-        total.merge(fold)
-    return Equations(total, folds)
+        rest.merge(fold)
+    return Equations(rest, folds)
+
+
+def empty_sums(n_components, n_targets, n):
+    """``n`` normal equations of no rows."""
+    return [NormalEquations(n_components, n_targets) for _ in range(n)]
+
+
+def add_to_folds(sums, rows, feature_map, coded, offset, seen):
+    """Add rows to the sums of their folds, and to the last ones those without."""
+    Y = coded(rows.y) - offset
+    for own_sums, own in zip(sums, members(rows, len(sums) - 1, seen), strict=True):
+        if len(own) == len(Y):
+            own = None
+        elif not len(own):
+            continue
+        own_sums.merge(accumulate(feature_map, rows.X, Y, rows.sample_weight, own))
+    return sums
+
+
+def merge_sums(sums, others):
+    """Add normal equations one by one."""
+    for own, other in zip(sums, others, strict=True):
+        own.merge(other)
+    return sums
+
+
+def sides_of(passes, feature_map, coded, offset, left_out):
+    """Normal equations of the training rows of a split, and of those it holds out."""
+    m, k = feature_map.n_components, len(offset)
+    update = functools.partial(
+        add_to_sides,
+        feature_map=feature_map,
+        coded=coded,
+        offset=offset,
+        left_out=left_out,
+    )
+    empty = functools.partial(empty_sums, m, k, 2)
+    return passes.reduce(empty, update, merge_sums, 8 * m**2 * 2)
+
+
+def add_to_sides(sums, rows, feature_map, coded, offset, left_out):
+    """Add rows to the sums of their sides."""
+    fold, n_folds = left_out
+    Y = coded(rows.y) - offset
+    held_out = folds_of_rows(rows.start, len(Y), n_folds) == fold
+    for own_sums, own in zip(sums, (~held_out, held_out), strict=True):
+        own = np.flatnonzero(own)
+        if len(own):
+            own_sums.merge(accumulate(feature_map, rows.X, Y, rows.sample_weight, own))
+    return sums
 
 
 def members(rows, n_folds, seen):
     """Rows of each fold within a block, and those that no fold holds out."""
     n_rows = rows.X.shape[0]
+    if not n_folds:
+        return [np.arange(n_rows)]
     fold = folds_of_rows(rows.start, n_rows, n_folds)
     if seen is not None:
         fold[np.isin(row_keys(rows.start, n_rows), seen)] = n_folds
@@ -442,33 +693,66 @@ class FoldsOfSource(HeldOutSplits):
         """Scores of every alpha, one column a split; see `surff.criteria`."""
         if hasattr(self.scorer, "from_equations"):
             return super().score(alphas)
-        paths = [self._path(split, alphas) for split in self._splits()]
-        scores = np.zeros((len(alphas), len(paths), 1))
-        with self.passes() as blocks:
-            for rows in blocks:
-                own = members(rows, len(paths), self.seen)[:-1]
-                for f, (index, path) in enumerate(zip(own, paths, strict=True)):
-                    scores[:, f] += self._sums(rows, index, *path)
+        paths = [
+            (split.feature_map, *self._path(split, alphas)) for split in self._splits()
+        ]
+        update = functools.partial(
+            add_scores,
+            paths=paths,
+            offset=self.data.offset,
+            scorer_of=self.scorer_of,
+            seen=self.seen,
+        )
+        empty = functools.partial(np.zeros, (len(alphas), len(paths), 1))
+        scores = self.passes.reduce(empty, update, added)
         return scores / np.array([fold.weight_sum for fold in self.folds])[:, None]
 
-    def _sums(self, rows, index, coefs, intercepts):
-        """Scores of some rows times their weights, shape (n_alphas, 1)."""
-        scorer, sums = self.scorer_of(rows.y), np.zeros((len(intercepts), 1))
-        size = max(1, DECISION_BYTES // (8 * intercepts.size))
-        for part in row_blocks(len(index), size):
-            some = index[part]
-            weight = None if rows.sample_weight is None else rows.sample_weight[some]
-            total = len(some) if weight is None else weight.sum()
-            if total > 0:
-                decisions = held_out_decisions(
-                    self.data.feature_map,
-                    rows.X,
-                    some,
-                    coefs,
-                    intercepts + self.data.offset,
-                )
-                sums += total * scorer.from_decisions(decisions, some, weight)
-        return sums
+
+class RefittedFolds(FoldsOfSource):
+    """`FoldsOfSource` of features that are fitted anew to what each split trains on.
+
+    Parameters
+    ----------
+    passes : Passes
+    total : NormalEquations
+        Of all rows, with the features of all.
+    splits : list of Split
+        Without row numbers.
+    data, scorer
+        See `FoldsOfSource`.
+    """
+
+    def __init__(self, passes, total, splits, data, scorer):
+        self._sides = splits
+        equations = Equations(total, [split.test for split in splits])
+        super().__init__(passes, equations, data, scorer)
+
+    def _splits(self):
+        return iter(self._sides)
+
+
+def add_scores(scores, rows, paths, offset, scorer_of, seen):
+    """Add the scores of rows, times their weights, to those of their splits."""
+    own = members(rows, len(paths), seen)[:-1]
+    for f, (index, path) in enumerate(zip(own, paths, strict=True)):
+        scores[:, f] += score_sums(rows, index, *path, offset, scorer_of(rows.y))
+    return scores
+
+
+def score_sums(rows, index, feature_map, coefs, intercepts, offset, scorer):
+    """Scores of some rows times their weights, shape (n_alphas, 1)."""
+    sums = np.zeros((len(intercepts), 1))
+    size = max(1, DECISION_BYTES // (8 * intercepts.size))
+    for part in row_blocks(len(index), size):
+        some = index[part]
+        weight = None if rows.sample_weight is None else rows.sample_weight[some]
+        total = len(some) if weight is None else weight.sum()
+        if total > 0:
+            decisions = held_out_decisions(
+                feature_map, rows.X, some, coefs, intercepts + offset
+            )
+            sums += total * scorer.from_decisions(decisions, some, weight)
+    return sums
 
 
 def checked_folds(cv):
