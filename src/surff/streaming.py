@@ -578,17 +578,26 @@ def equations_of(passes, feature_map, coded, offset, n_folds, seen=None):
         Keys of rows that no fold holds out.
     """
     m, k = feature_map.n_components, len(offset)
-    *folds, rest = passes.reduce(
-        functools.partial(empty_sums, m, k, n_folds + 1),
+    # Those of no fold come last, where there may be any.
+    n_sums = n_folds + (seen is not None or not n_folds)
+    sums = passes.reduce(
+        functools.partial(empty_sums, m, k, n_sums),
         functools.partial(
-            add_to_folds, feature_map=feature_map, coded=coded, offset=offset, seen=seen
+            add_to_folds,
+            feature_map=feature_map,
+            coded=coded,
+            offset=offset,
+            n_folds=n_folds,
+            seen=seen,
         ),
         merge_sums,
-        8 * m**2 * (n_folds + 1),
+        8 * m**2 * n_sums,
     )
+    folds = sums[:n_folds]
+    total = sums[n_folds] if n_sums > n_folds else NormalEquations(m, k)
     for fold in folds:
-        rest.merge(fold)
-    return Equations(rest, folds)
+        total.merge(fold)
+    return Equations(total, folds)
 
 
 def empty_sums(n_components, n_targets, n):
@@ -596,15 +605,21 @@ def empty_sums(n_components, n_targets, n):
     return [NormalEquations(n_components, n_targets) for _ in range(n)]
 
 
-def add_to_folds(sums, rows, feature_map, coded, offset, seen):
+def add_to_folds(sums, rows, feature_map, coded, offset, n_folds, seen):
     """Add rows to the sums of their folds, and to the last ones those without."""
-    Y = coded(rows.y) - offset
-    for own_sums, own in zip(sums, members(rows, len(sums) - 1, seen), strict=True):
-        if len(own) == len(Y):
-            own = None
-        elif not len(own):
+    sides = members(rows, n_folds, seen)[: len(sums)]
+    return add_to_sums(sums, rows, sides, feature_map, coded(rows.y) - offset)
+
+
+def add_to_sums(sums, rows, sides, feature_map, Y):
+    """Add some of the rows to each of several normal equations."""
+    for i, own in enumerate(sides):
+        if not len(own):
             continue
-        own_sums.merge(accumulate(feature_map, rows.X, Y, rows.sample_weight, own))
+        own = None if len(own) == len(Y) else own
+        part = accumulate(feature_map, rows.X, Y, rows.sample_weight, own)
+        # Nothing is added to what was empty: that would touch a matrix more.
+        sums[i] = sums[i].merge(part) if sums[i].weight_sum else part
     return sums
 
 
@@ -632,13 +647,9 @@ def sides_of(passes, feature_map, coded, offset, left_out):
 def add_to_sides(sums, rows, feature_map, coded, offset, left_out):
     """Add rows to the sums of their sides."""
     fold, n_folds = left_out
-    Y = coded(rows.y) - offset
-    held_out = folds_of_rows(rows.start, len(Y), n_folds) == fold
-    for own_sums, own in zip(sums, (~held_out, held_out), strict=True):
-        own = np.flatnonzero(own)
-        if len(own):
-            own_sums.merge(accumulate(feature_map, rows.X, Y, rows.sample_weight, own))
-    return sums
+    folds = folds_of_rows(rows.start, rows.X.shape[0], n_folds)
+    sides = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+    return add_to_sums(sums, rows, sides, feature_map, coded(rows.y) - offset)
 
 
 def members(rows, n_folds, seen):

@@ -2,7 +2,7 @@
 
 Rows with a few counts among many columns, as a bag of words gives them; neither side
 makes them dense. The ratio is rows a second, ours over theirs, round by round. Run:
-``python benchmarks/sparse.py``.
+``python benchmarks/sparse_rows.py``.
 """
 
 import argparse
