@@ -132,8 +132,7 @@ def cos_sin_float64(P, amplitudes, out):
                 + z * (S64_2 + z * (S64_3 + z * (S64_4 + z * (S64_5 + z * S64_6))))
             )
             cosine = 1.0 + z * (
-                -0.5
-                + z * (C64_1 + z * (C64_2 + z * (C64_3 + z * (C64_4 + z * C64_5))))
+                -0.5 + z * (C64_1 + z * (C64_2 + z * (C64_3 + z * (C64_4 + z * C64_5))))
             )
             odd = np.int32(quadrant & INT1)
             cos_value = sine if odd else cosine
