@@ -160,7 +160,8 @@ def table(rows):
         elif "fit ratio" in row:
             for key in ("fit", "predict"):
                 median, low, high = row[f"{key} ratio"]
-                cells += [f"{median:.2f}", f"{low:.2f} to {high:.2f}"]
+                spread = f"{low:.2f} to {high:.2f}" if low < high else "once"
+                cells += [f"{median:.2f}", spread]
             cells += [f"{row['peak ratio'][0]:.2f}"]
         else:
             cells += [""] * 5
@@ -282,7 +283,7 @@ def main(arguments=None):
     parser.add_argument("--competitors", nargs="+", choices=ours, default=ours)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
-        "--patience", type=float, default=5.0, help="who takes more seconds runs once"
+        "--patience", type=float, default=15.0, help="who takes more seconds runs once"
     )
     parser.add_argument("--rows", type=int, default=20_000, help="of a task at most")
     parser.add_argument("--exact-rows", type=int, default=2000, help="for KernelRidge")
