@@ -81,8 +81,18 @@ def installed(directory):
     -------
     peers : dict of str to str
         Version by name.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing was installed there; the message says how to.
     """
-    found = json.loads((Path(directory) / "peers.json").read_text())
+    path = Path(directory) / "peers.json"
+    if not path.exists():
+        raise FileNotFoundError(
+            f"peers must be a directory that benchmarks/peers.py filled, got {directory}."
+        )
+    found = json.loads(path.read_text())
     return {name: peer["version"] for name, peer in found.items() if "version" in peer}
 
 

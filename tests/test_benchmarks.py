@@ -158,6 +158,16 @@ def test_two_commits_of_a_repository_are_compared(benchmarks, tmp_path):
     assert git(repository, "worktree", "list").count("\n") == 0
 
 
+def test_peers_that_could_not_be_installed_are_left_out(benchmarks, tmp_path):
+    from peers import installed
+
+    with pytest.raises(FileNotFoundError, match=r"benchmarks/peers\.py filled, got"):
+        installed(tmp_path)
+    text = '{"gpytorch": {"version": "1.0"}, "rfflearn": {"reason": "no wheel"}}'
+    (tmp_path / "peers.json").write_text(text)
+    assert installed(tmp_path) == {"gpytorch": "1.0"}
+
+
 def test_kernels_run_on_few_rows(benchmarks):
     from kernels import KERNELS
 
