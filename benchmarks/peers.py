@@ -90,7 +90,8 @@ def installed(directory):
     path = Path(directory) / "peers.json"
     if not path.exists():
         raise FileNotFoundError(
-            f"peers must be a directory that benchmarks/peers.py filled, got {directory}."
+            "peers must be a directory that benchmarks/peers.py filled, "
+            f"got {directory}."
         )
     found = json.loads(path.read_text())
     return {name: peer["version"] for name, peer in found.items() if "version" in peer}
