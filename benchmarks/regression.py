@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from children import Child, asked_in_turn, ratio
 from kernels import KERNELS
+from paired import add_clock
 
 __all__ = ["Comparison", "checked_out", "compare_commits", "table", "verdict"]
 
@@ -67,7 +68,7 @@ def checked_out(repository, commits):
         yield folders
 
 
-def compare_commits(repository, commits, names, rounds, command):
+def compare_commits(repository, commits, names, rounds, command, one_thread=False):
     """Ratios of the times that two commits take.
 
     Parameters
@@ -80,6 +81,8 @@ def compare_commits(repository, commits, names, rounds, command):
     command : sequence of str
         Starts a child that answers as `kernels` does, with the commit's ``src`` on
         Python's path.
+    one_thread : bool, default=False
+        Let numerical libraries start a single thread.
 
     Yields
     ------
@@ -88,7 +91,7 @@ def compare_commits(repository, commits, names, rounds, command):
     with checked_out(repository, commits) as folders, contextlib.ExitStack() as stack:
         children = {
             label: stack.enter_context(
-                Child(command, environment={"PYTHONPATH": str(folder / "src")})
+                Child(command, one_thread, {"PYTHONPATH": str(folder / "src")})
             )
             for label, folder in zip("AB", folders, strict=True)
         }
@@ -154,14 +157,21 @@ def main(arguments=None):
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tolerance", type=float, default=0.05, help="0.05 is 5 %%")
     parser.add_argument("--scale", type=float, default=1.0, help="of the rows")
+    add_clock(parser)
     options = parser.parse_args(arguments)
     first, second = (git(HERE, "rev-parse", "--short", c) for c in options.commits)
     print(f"A is {first}, B is {second}; {options.rounds} rounds.\n")
     print("| | B / A | min to max | verdict |\n|---|---:|---|---|", flush=True)
-    command = sys.executable, HERE / "kernels.py", str(options.scale)
+    clock = "process_time" if options.one_thread else "perf_counter"
+    command = sys.executable, HERE / "kernels.py", options.scale, clock
     slower = False
     for comparison in compare_commits(
-        HERE, (first, second), options.kernels, options.rounds, command
+        HERE,
+        (first, second),
+        options.kernels,
+        options.rounds,
+        command,
+        options.one_thread,
     ):
         print(table(comparison, options.tolerance), flush=True)
         if comparison.ratio is not None:
