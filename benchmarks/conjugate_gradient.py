@@ -10,10 +10,10 @@ that of conjugate gradients alone. Run: ``python benchmarks/conjugate_gradient.p
 """
 
 import argparse
-import resource
 
 import numpy as np
 
+from children import peak_memory
 from paired import add_clock, clock_and_limit
 from surff import FourierFeatures, KernelRidgeClassifier
 from surff.datasets import load
@@ -28,11 +28,6 @@ def halves(dtype):
     X -= mean
     X /= np.where(std > 0, std, 1)
     return X[train], y[train], X[test], y[test]
-
-
-def peak_gigabytes():
-    """Peak memory of this process until now."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 def main():
@@ -68,7 +63,7 @@ def main():
         score = f"{100 * model.score(X_test, y_test):.2f}" if accuracy else "-"
         print(
             f"| {name} | {seconds[name]:.1f} | {model.n_iter_} | {score} "
-            f"| {peak_gigabytes():.2f} |",
+            f"| {peak_memory() / 1e9:.2f} |",
             flush=True,
         )
 
