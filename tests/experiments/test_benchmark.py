@@ -235,7 +235,7 @@ def test_text_marks_what_differs(tmp_path):
     auto = [line for line in lines if "adapted (auto)" in line]
     assert "91.05 ± 0.03 •" in auto[0]
     assert "40.05 ± 0.03 ◦" in auto[1]
-    assert [text.strip() for text in auto[-1].split("|")[2:4]] == ["1d", "16d"]
+    assert [text.strip() for text in auto[-1].split("|")[2:4]] == ["1d (1)", "16d (1)"]
     assert any("critical difference" in line for line in lines)
     assert len(rich_benchmark(benchmark_cells(rows))) == 3
     assert "stretches" not in " ".join(captions(config, rows))
