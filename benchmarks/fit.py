@@ -16,7 +16,6 @@ Run: ``python benchmarks/fit.py --dtype float32``. Needs 10 GB for scikit-learn.
 
 import argparse
 import multiprocessing
-import resource
 import tempfile
 from pathlib import Path
 
@@ -26,7 +25,8 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.pipeline import make_pipeline
 
-from paired import add_clock, clock_and_limit, ratio
+from children import peak_memory, ratio
+from paired import add_clock, clock_and_limit
 from surff import FourierFeatures, KernelRidgeRegressor
 from surff.datasets import load
 
@@ -50,12 +50,13 @@ def training_half(dtype):
     return X, np.where(y == y.max(), 1.0, -1.0).astype(dtype)
 
 
-def model(name, m):
-    """An estimator that has not been fitted."""
+def model(name, m, dtype):
+    """An estimator that has not been fitted; it computes in the type of the rows."""
     if name.startswith("surff"):
         alphas = ALPHAS if name.endswith("path") else 1.0
         features = FourierFeatures(m, gamma=GAMMA, random_state=0)
-        return KernelRidgeRegressor(features, alphas=alphas)
+        precision = "float64" if dtype == np.float64 else "mixed"
+        return KernelRidgeRegressor(features, alphas=alphas, precision=precision)
     ridge = Ridge(1.0, solver="cholesky") if name == "ridge" else RidgeCV(ALPHAS, cv=5)
     return make_pipeline(RBFSampler(gamma=GAMMA, n_components=m, random_state=0), ridge)
 
@@ -81,11 +82,11 @@ def syrk_seconds(dtype, n_rows, m, clock):
 def fit_in_child(name, m, path):
     """Peak memory in bytes of this process."""
     with np.load(path) as data:
-        model(name, m).fit(data["X"], data["y"])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        model(name, m, data["X"].dtype).fit(data["X"], data["y"])
+    return peak_memory()
 
 
-def peak_memory(name, m, path):
+def peak_of_fit(name, m, path):
     """Peak memory of a process of its own; called before this one has grown."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(fit_in_child, (name, m, path))
@@ -115,7 +116,7 @@ def compare(what, X, y, m, repeats, sample, clock):
     """Print the rows of one part of the table."""
 
     def fit(name, n_rows=None):
-        new = model(name, m)
+        new = model(name, m, X.dtype)
         return lambda: seconds_of(lambda: new.fit(X[:n_rows], y[:n_rows]), clock)
 
     surff = {"surff": fit("surff")}
@@ -157,12 +158,12 @@ def main():
         print(f"covtype {n_rows} x {d}, {m} columns, {dtype}, {options.repeats} rounds")
         print("\n| | median | min to max |\n|---|---:|---|", flush=True)
         if "memory" in options.parts:
-            ours, theirs = (peak_memory(name, m, path) for name in ("surff", "ridge"))
+            ours, theirs = (peak_of_fit(name, m, path) for name in ("surff", "ridge"))
             report("GB at the peak of a fit at one alpha", [ours / 1e9] * 3)
             report("RBFSampler + Ridge / fit, peak memory", [theirs / ours] * 3)
         with np.load(path) as data:
             X, y = data["X"][: options.rows], data["y"][: options.rows]
-    model("surff path", m).fit(X[:5000], y[:5000])  # compiled before time counts
+    model("surff path", m, dtype).fit(X[:5000], y[:5000])  # compiled before time counts
     with limit:
         for what in options.parts:
             compare(what, X, y, m, options.repeats, options.sample, clock)

@@ -35,7 +35,7 @@ from surff.criteria import (
     LeaveOneOut,
 )
 from surff.distributed import DaskRows
-from surff.normal_equations import NormalEquations, accumulate
+from surff.normal_equations import NormalEquations, accumulate, float32_error
 from surff.solvers import SOLVERS, solve
 from surff.sources import positive_int
 from surff.streaming import (
@@ -60,6 +60,11 @@ AUTO_STEP = np.arange(0.5, 2.5, 0.5)
 #: The same for conjugate gradients, which small alphas cost many passes.
 PASSES_DECADES = np.arange(-3.0, 2.5, 0.5)
 PASSES_LIMITS = (-4.0, 8.0)
+
+#: ``precision="auto"``: operations of a Gram matrix below which float64 takes no time,
+#: and rows that tell the size of a feature vector.
+LARGE_GRAM = 1e10
+NORM_ROWS = 256
 
 
 class _Choice(NamedTuple):
@@ -145,6 +150,7 @@ class BaseKernelRidge(LinearOnFeatures):
         "solver": [StrOptions({*SOLVERS, "cg", "auto"})],
         "tol": [Interval(numbers.Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "precision": [StrOptions({"auto", "mixed", "float64"})],
         "keep_equations": ["boolean"],
     }
 
@@ -173,20 +179,25 @@ class BaseKernelRidge(LinearOnFeatures):
         if choice.total is None:
             self._solve_by_passes(choice.data)
             return choice
-        self._solve(choice.total, choice.data.offset, X.dtype)
+        # A choice among alphas holds on to the equations for its caller.
+        spare = choice.path is None and not self.keep_equations
+        self._solve(choice.total, choice.data.offset, X.dtype, spare)
         if self.keep_equations:
             self.equations_, self._offset = choice.total, choice.data.offset
         return choice
 
     def _choose(self, features, X, y, Y, sample_weight):
         """Fit a feature map and choose alpha for it."""
-        refit = self._refit(features, X, Y, sample_weight)
-        features = self._fitted_features(features, X, Y, sample_weight)
+        unfitted = features
+        features = self._fitted_features(unfitted, X, Y, sample_weight)
         offset = self._target_offset(Y, sample_weight)
         alphas = self._checked_alphas()
         needs_scores = self.gammas is not None or self.probability
         single = alphas is not None and len(alphas) == 1 and not needs_scores
-        feature_map = features._map().astype(X.dtype)
+        feature_map = features._map()
+        dtype = self._map_dtype(feature_map, X, alphas, sample_weight)
+        feature_map = feature_map.astype(dtype)
+        refit = self._refit(unfitted, X, Y, sample_weight, dtype)
         solver = self._direct_solver()
         if (
             self.solver == "auto"
@@ -215,6 +226,21 @@ class BaseKernelRidge(LinearOnFeatures):
         path = self._search(alphas, criterion)
         alpha, score = best_alpha(path)
         return _Choice(features, criterion.total, alpha, score, path, criterion, data)
+
+    def _map_dtype(self, feature_map, X, alphas, sample_weight):
+        """In which type rows are mapped and multiplied."""
+        if self.precision != "auto":
+            return np.float32 if self.precision == "mixed" else np.float64
+        n, m = X.shape[0], feature_map.n_components
+        # Unknown alphas may turn out to be tiny.
+        if X.dtype != np.float64 or alphas is None or n * m**2 < LARGE_GRAM:
+            return X.dtype
+        some = slice(None, None, max(1, n // NORM_ROWS))
+        Z = feature_map.astype(X.dtype)(X[some])
+        n_rows = n if sample_weight is None else sample_weight.sum()
+        trace = n_rows * np.einsum("ij,ij->", Z, Z) / len(Z)
+        safe = float32_error(trace, alphas.min()) <= self.tol
+        return np.float32 if safe else np.float64
 
     def _direct_solver(self):
         """The solver, where "auto" finds no reason to do without a Gram matrix."""
@@ -399,9 +425,10 @@ class BaseKernelRidge(LinearOnFeatures):
         self.intercept_ = intercept.astype(dtype)
         self.n_iter_ = max(1, solution.n_iter)
 
-    def _solve(self, total, offset, dtype):
-        """Set the coefficients of ``alpha_``."""
-        centred, solver = total.centred(self.fit_intercept), self._direct_solver()
+    def _solve(self, total, offset, dtype, overwrite=False):
+        """Set the coefficients of ``alpha_``; ``overwrite`` leaves no equations."""
+        centred = total.centred(self.fit_intercept, overwrite=overwrite)
+        solver = self._direct_solver()
         if np.ndim(self.alpha_):
             coef, intercept = (np.empty_like(a) for a in (centred[1], centred[3]))
             for alpha in np.unique(self.alpha_):
@@ -412,7 +439,7 @@ class BaseKernelRidge(LinearOnFeatures):
                 )
                 coef[:, targets], intercept[targets] = solve(some, alpha, solver)
         else:
-            coef, intercept = solve(centred, self.alpha_, solver)
+            coef, intercept = solve(centred, self.alpha_, solver, overwrite)
         self.coef_ = coef.T.astype(dtype)
         self.intercept_ = (intercept + offset).astype(dtype)
         self.n_iter_ = 1
@@ -434,10 +461,15 @@ class BaseKernelRidge(LinearOnFeatures):
             self._offset = self._target_offset(Y, sample_weight)
             m = self.features_._map().n_components
             self.equations_ = NormalEquations(m, Y.shape[1])
-        feature_map = self.features_._map().astype(X.dtype)
+        feature_map = self._map_of_pieces(self.features_, X.dtype)
         part = accumulate(feature_map, X, Y - self._offset, sample_weight)
         self.equations_.merge(part)
         self._choose_from_equations(X.dtype)
+
+    def _map_of_pieces(self, features, dtype):
+        """The map for rows that come in pieces: "auto" keeps their type."""
+        chosen = {"auto": dtype, "mixed": np.float32, "float64": np.float64}
+        return features._map().astype(chosen[self.precision])
 
     def _choose_from_equations(self, dtype):
         """Choose alpha by GCV, unless there is one only, and solve."""
@@ -507,7 +539,7 @@ class BaseKernelRidge(LinearOnFeatures):
         # Any constant will do; a sample's mean saves most of the digits.
         self._offset = self._target_offset(Y, weight)
 
-        feature_map = self.features_._map().astype(sample.X.dtype)
+        feature_map = self._map_of_pieces(self.features_, sample.X.dtype)
         seen = sample.keys if sampled else None
         equations = equations_of(
             passes,
@@ -557,7 +589,8 @@ class BaseKernelRidge(LinearOnFeatures):
         for fold in range(n_folds):
             left_out = (fold, n_folds)
             rows = WorkerRows(passes, self._coded, left_out)
-            feature_map = clone(features)._fit(rows, Y)._map().astype(rows.dtype)
+            own = clone(features)._fit(rows, Y)
+            feature_map = self._map_of_pieces(own, rows.dtype)
             sides = sides_of(passes, feature_map, self._coded, self._offset, left_out)
             splits.append(Split(*sides, None, feature_map))
         return splits

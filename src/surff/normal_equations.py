@@ -19,7 +19,13 @@ from surff._blas import syrk
 from surff._threads import map_slices
 from surff.blocks import feature_blocks, map_rows, row_blocks, rows_of
 
-__all__ = ["CentredEquations", "NormalEquations", "accumulate", "extend"]
+__all__ = [
+    "CentredEquations",
+    "NormalEquations",
+    "accumulate",
+    "extend",
+    "float32_error",
+]
 
 #: Columns up to which each thread sums a Gram matrix of its own; above, the threads of
 #: BLAS share one, since each copy would take more than 128 MiB.
@@ -261,6 +267,47 @@ class NormalEquations:
             moments -= np.outer(self.feature_sum, target_mean)
             clear_constant_columns(gram, moments, before)
         return CentredEquations(gram, moments, feature_mean, target_mean)
+
+
+def float32_error(trace, alpha):
+    r"""What the mixed precision of float32 blocks costs the predictions, at most.
+
+    Rounding errors E of the Gram matrix G have a norm of about :math:`\epsilon\,
+    \mathrm{tr}\, G` or less, with :math:`\epsilon = 2^{-23}`: a product of float32
+    numbers is off by half of that, sums are over a limited number of rows, and errors
+    of different entries do not conspire. Since :math:`\beta = (G + \alpha I)^{-1}
+    Z^\top Y` has a norm of at most :math:`\|Y\| / (2 \sqrt\alpha)`, and
+    :math:`\|Z (G + \alpha I)^{-1}\| \le 1 / (2 \sqrt\alpha)`,
+
+    .. math:: \|Z (\beta_E - \beta)\| \lesssim \frac{\|E\|}{4 \alpha} \|Y\|
+              \le \frac{\epsilon\, \mathrm{tr}\, G}{4 \alpha} \|Y\| .
+
+    Parameters
+    ----------
+    trace : float
+        :math:`\mathrm{tr}\, G`, before means are taken out.
+    alpha : float
+        Regularisation, >= 0.
+
+    Returns
+    -------
+    float
+        Root mean square error of predictions for the rows, in standard deviations of
+        the target; infinite without regularisation.
+
+    Notes
+    -----
+    On covtype the true error was some hundred to some hundred thousand times smaller
+    (``benchmarks/precision.py``).
+
+    Examples
+    --------
+    >>> round(float32_error(trace=1000.0, alpha=1.0), 6)
+    3e-05
+    """
+    if alpha == 0:
+        return np.inf
+    return float(np.finfo(np.float32).eps) * trace / (4.0 * alpha)
 
 
 def add_upper(total, other, sign=1.0):

@@ -109,8 +109,12 @@ def banded_solutions(gram, moments, alphas):
 
 
 def cholesky_solution(gram, moments, alpha, factor):
-    """Coefficients of one alpha, None where singular; overwrites ``factor``."""
-    np.copyto(factor, gram)
+    """Coefficients of one alpha, None where singular; overwrites ``factor``.
+
+    ``factor`` may be ``gram``.
+    """
+    if factor is not gram:
+        np.copyto(factor, gram)
     diagonal = np.einsum("ii->i", factor)
     diagonal += alpha
     scale = diagonal.copy()
@@ -148,7 +152,7 @@ def eigh(gram, moments, alphas):
 SOLVERS = {"cholesky": cholesky, "eigh": eigh}
 
 
-def solve(equations, alpha, solver="cholesky"):
+def solve(equations, alpha, solver="cholesky", overwrite=False):
     """Coefficients and intercepts for one alpha.
 
     Parameters
@@ -159,6 +163,9 @@ def solve(equations, alpha, solver="cholesky"):
         Regularisation, >= 0.
     solver : {"cholesky", "eigh"}, default="cholesky"
         Key of `SOLVERS`.
+    overwrite : bool, default=False
+        Whether "cholesky" may factor in the memory of the Gram matrix, which saves a
+        matrix and leaves ``equations`` useless.
 
     Returns
     -------
@@ -170,7 +177,11 @@ def solve(equations, alpha, solver="cholesky"):
     SingularError
         If Cholesky's matrix is singular to working precision.
     """
-    coef = next(SOLVERS[solver](equations.gram, equations.moments, [alpha]))
+    gram, moments = equations.gram, equations.moments
+    if overwrite and solver == "cholesky":
+        coef = cholesky_solution(gram, moments, alpha, gram)
+    else:
+        coef = next(SOLVERS[solver](gram, moments, [alpha]))
     if coef is None:
         raise SingularError(
             f"Z^T Z + alpha I is singular to working precision (alpha={alpha:.3g}, "
