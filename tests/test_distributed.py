@@ -448,6 +448,21 @@ def test_a_task_computes_on_one_thread(on_cluster):
     assert set(found) == {(1, os.getpid())}
 
 
+def test_blocks_of_one_worker_are_merged_there(on_cluster):
+    rows = da.ones((16, 2), chunks=(1, 2)).persist()
+    distributed.wait(rows)
+    holders = on_cluster.who_has(rows)
+    keys = [str(block.key) for block in rows.to_delayed().ravel()]
+    workers = {str(key): workers[0] for key, workers in holders.items()}
+    starts = DaskRows(rows).reduce(
+        lambda start, block: [start], lambda total, other: total + other
+    )
+    assert sorted(starts) == list(range(16))
+    assert len(set(workers.values())) == 2
+    order = [workers[keys[start]] for start in starts]
+    assert order == sorted(order)
+
+
 @pytest.mark.parametrize("kind", [KernelRidgeRegressor, KernelRidgeClassifier])
 def test_workers_give_the_local_result(on_cluster, kind):
     y = Y if kind is KernelRidgeRegressor else LABELS

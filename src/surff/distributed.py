@@ -73,6 +73,7 @@ class DaskRows:
         #: What counts the rows at the least cost: the columns of targets alone.
         self._counted = lazy.get("y", X)
         self._blocks = {name: blocks_of(values) for name, values in lazy.items()}
+        self._rows = X
         for name, values in given.items():
             if values is not None and name not in lazy:
                 self._blocks[name] = self._cut(name, np.asarray(values))
@@ -147,12 +148,26 @@ class DaskRows:
         # One key for each function: what it carries is sent once to a worker.
         of_block, merge = (shared(function) for function in (of_block, merge))
         compute, together = dask.delayed(computed), dask.delayed(merged)
-        level = [compute(of_block, *part) for part in self._parts()]
+        parts, workers = list(self._parts()), held_by(self._rows)
+        # What lies on one worker is merged there before anything is sent.
+        parts.sort(key=lambda part: workers.get(str(part[2].key), ""))
+        level = [compute(of_block, *part) for part in parts]
         size = int(np.clip(FAN_IN_BYTES // max(1, n_bytes), 2, FAN_IN))
         while len(level) > 1:
             groups = (level[i : i + size] for i in range(0, len(level), size))
             level = [together(merge, group) for group in groups]
         return level[0].compute()
+
+
+def held_by(values):
+    """Worker that holds a block of a collection, by the block's key, if one does."""
+    import dask
+
+    client = getattr(dask.base.get_scheduler(), "__self__", None)
+    if not hasattr(client, "who_has"):
+        return {}
+    holders = client.who_has(values).items()
+    return {str(key): min(workers) for key, workers in holders if workers}
 
 
 def shared(value):
