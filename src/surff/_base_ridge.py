@@ -9,7 +9,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
@@ -19,6 +19,12 @@ from sklearn.utils.validation import _check_n_features, check_array, check_is_fi
 from surff._linear import LinearOnFeatures
 from surff._validation import FLOAT_DTYPES, as_generator, validated
 from surff.alpha_selection import AlphaPath, best_index, climb, relative_grid
+from surff.array_api import (
+    asarray_like,
+    other_namespace,
+    to_numpy,
+    wide_dtype,
+)
 from surff.conjugate_gradient import cheaper_than_cholesky, conjugate_gradient
 from surff.criteria import (
     Data,
@@ -162,9 +168,10 @@ class BaseKernelRidge(LinearOnFeatures):
         if choice.total is None:
             self._solve_by_passes(choice.data)
             return choice
-        self._solve(choice.total, choice.data.offset, X.dtype)
+        self._solve(choice.total, choice.data.offset, X)
         if self.keep_equations:
-            self.equations_, self._offset = choice.total, choice.data.offset
+            self.equations_ = choice.total
+            self._offset = _beside(X, choice.data.offset)
         return choice
 
     def _choose(self, features, X, y, Y, sample_weight):
@@ -181,6 +188,7 @@ class BaseKernelRidge(LinearOnFeatures):
             self.solver == "auto"
             and single
             and not self.keep_equations
+            and other_namespace(X) is None
             and cheaper_than_cholesky(*X.shape, feature_map.n_components)
         ):
             solver = "cg"
@@ -388,8 +396,8 @@ class BaseKernelRidge(LinearOnFeatures):
         self.intercept_ = intercept.astype(dtype)
         self.n_iter_ = max(1, solution.n_iter)
 
-    def _solve(self, total, offset, dtype):
-        """Set the coefficients of ``alpha_``."""
+    def _solve(self, total, offset, like):
+        """Set the coefficients of ``alpha_``, arrays such as ``like``."""
         centred, solver = total.centred(self.fit_intercept), self._direct_solver()
         if np.ndim(self.alpha_):
             coef, intercept = (np.empty_like(a) for a in (centred[1], centred[3]))
@@ -402,8 +410,8 @@ class BaseKernelRidge(LinearOnFeatures):
                 coef[:, targets], intercept[targets] = solve(some, alpha, solver)
         else:
             coef, intercept = solve(centred, self.alpha_, solver)
-        self.coef_ = coef.T.astype(dtype)
-        self.intercept_ = (intercept + offset).astype(dtype)
+        self.coef_ = asarray_like(coef.T, like)
+        self.intercept_ = asarray_like(intercept + offset, like)
         self.n_iter_ = 1
 
     # -- fitting in pieces -------------------------------------------------------------
@@ -420,15 +428,15 @@ class BaseKernelRidge(LinearOnFeatures):
                 self._checked_features(), X, Y, sample_weight
             )
             # Any constant will do; the first rows' mean saves most of the digits.
-            self._offset = self._target_offset(Y, sample_weight)
+            self._offset = _beside(X, self._target_offset(Y, sample_weight))
             m = self.features_._map().n_components
             self.equations_ = NormalEquations(m, Y.shape[1])
         feature_map = self.features_._map().astype(X.dtype)
-        part = accumulate(feature_map, X, Y - self._offset, sample_weight)
+        part = accumulate(feature_map, X, Y - to_numpy(self._offset), sample_weight)
         self.equations_.merge(part)
-        self._choose_from_equations(X.dtype)
+        self._choose_from_equations(X)
 
-    def _choose_from_equations(self, dtype):
+    def _choose_from_equations(self, like):
         """Choose alpha by GCV, unless there is one only, and solve."""
         self.__dict__.pop("_posterior_", None)
         alphas = self._checked_alphas()
@@ -441,7 +449,7 @@ class BaseKernelRidge(LinearOnFeatures):
             )
             self.alpha_path_ = self._search(alphas, criterion)
             self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
-        self._solve(self.equations_, self._offset, dtype)
+        self._solve(self.equations_, to_numpy(self._offset), like)
 
     # -- data that do not fit in memory ------------------------------------------------
 
@@ -507,9 +515,9 @@ class BaseKernelRidge(LinearOnFeatures):
             )
             self.alpha_path_ = self._search(self._checked_alphas(), criterion)
             self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
-            self._solve(self.equations_, self._offset, sample.X.dtype)
+            self._solve(self.equations_, self._offset, sample.X)
         else:
-            self._choose_from_equations(sample.X.dtype)
+            self._choose_from_equations(sample.X)
         self._unwrap(sample.y)
         if source.feature_names is not None:
             self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
@@ -582,10 +590,43 @@ class BaseKernelRidge(LinearOnFeatures):
 
         return Passes(source, check)
 
+    def _numpy_only(self):
+        """See `surff.array_api.check_supported`."""
+        features = self.features
+        if isinstance(features, FrozenEstimator):
+            features = features.estimator
+        if features is None:
+            found = None
+        elif isinstance(features, BaseEstimator) and hasattr(features, "_numpy_only"):
+            found = features._numpy_only()
+        else:
+            found = "features", features, "FourierFeatures"
+        if found is not None:
+            return found
+        if self.solver == "cg":
+            return "solver", self.solver, "'cholesky' or 'eigh'"
+        if isinstance(self.cv, str) and self.cv == "loo":
+            return "cv", self.cv, "'gcv' or folds"
+        if self.scoring not in self._streamed_scoring:
+            return "scoring", self.scoring, f"one of {self._streamed_scoring}"
+        if self.probability:
+            return "probability", self.probability, "False"
+        return None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = self._numpy_only() is None
+        return tags
+
     def __getstate__(self):
         state = super().__getstate__().copy()
         state.pop("_posterior_", None)  # follows from the rest
         return state
+
+
+def _beside(X, offset):
+    """A fitted array where ``X`` is, in float64 if there is such."""
+    return asarray_like(offset, X, wide_dtype(X))
 
 
 def check_columns(y, n_columns):

@@ -17,17 +17,25 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_consistent_length,
     check_is_fitted,
 )
 
-from surff._validation import as_generator, one_of, validated
+from surff._validation import as_generator, checked_weight, one_of, validated
 from surff.adaptation import ADAPTATIONS
-from surff.blocks import block_rows, map_rows, row_blocks, rows_of
+from surff.array_api import (
+    asarray_like,
+    check_same_place,
+    numpy_dtype,
+    other_namespace,
+    to_numpy,
+    to_numpy_if_dispatched,
+    wide_dtype,
+)
+from surff.blocks import block_rows_like, map_rows, row_blocks, rows_of
 from surff.draws import DRAWS, split_weights
-from surff.fourier import FourierMap, OddFourierMap
+from surff.fourier import ArrayFourierMap, FourierMap, OddFourierMap
 from surff.selection import SELECTORS
 from surff.spectral import KERNELS
 
@@ -190,11 +198,9 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self
         """
         X = validated(self, X)
-        Y = None if y is None else _numeric_targets(y, X)
+        Y = None if y is None else _numeric_targets(to_numpy_if_dispatched(y), X)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=X.dtype, ensure_non_negative=True
-            )
+            sample_weight = checked_weight(sample_weight, X)
         return self._fit(X, Y, sample_weight)
 
     def _fit(self, X, Y, sample_weight=None, spread=None):
@@ -212,7 +218,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
         def drawn(n):
             frequencies, weights = split_weights(draw.draw(measure, n, n_features, rng))
-            return (scale * frequencies).astype(X.dtype, copy=False), weights
+            return (scale * frequencies).astype(numpy_dtype(X), copy=False), weights
 
         def candidates(n):
             frequencies, weights = drawn(n)
@@ -224,7 +230,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             return np.asarray(frequencies)
 
         if self.select is None:
-            self.frequencies_, weights = drawn(n_frequencies)
+            frequencies, weights = drawn(n_frequencies)
             if weights is None:
                 weights = np.ones(n_frequencies)
             elif weights.min() < 0:
@@ -233,7 +239,6 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                     "map can carry: use signed=False, or "
                     "surff.fourier.kernel_estimate for the kernel alone."
                 )
-            self.importance_weights_ = weights
         else:
             selector = one_of("select", self.select, SELECTORS, "select")
             if Y is None and getattr(selector, "needs_target", True):
@@ -241,9 +246,13 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                     f"select={self.select!r} scores frequencies with the target: fit "
                     "requires y to be passed, but the target y is None."
                 )
-            self.frequencies_, self.importance_weights_ = clone(selector).select(
+            frequencies, weights = clone(selector).select(
                 candidates, X, Y, n_frequencies, rng, sample_weight
             )
+        if other_namespace(X) is not None:
+            frequencies = asarray_like(np.asarray(frequencies), X)
+            weights = asarray_like(weights, X, wide_dtype(X))
+        self.frequencies_, self.importance_weights_ = frequencies, weights
         if self.adapt is not None:
             self._adapt(X, Y, rng, sample_weight)
         self.__dict__.pop("phase_", None)  # an earlier fit's
@@ -278,10 +287,30 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self.select is None and self.adapt is None
         )
 
+    def _numpy_only(self):
+        """See `surff.array_api.check_supported`."""
+        if self.select is not None and not _flag(
+            self.select, SELECTORS, "takes_arrays", False
+        ):
+            able = [
+                name
+                for name, rule in sorted(SELECTORS.items())
+                if getattr(rule, "takes_arrays", False)
+            ]
+            return "select", self.select, f"None or one of {able}"
+        if self.adapt is not None:
+            return "adapt", self.adapt, "None"
+        return None
+
     def _map(self):
         """The fitted map of checked row blocks."""
-        amplitudes = np.sqrt(self.importance_weights_).astype(self.frequencies_.dtype)
-        pairs = FourierMap(self.frequencies_, amplitudes)
+        frequencies, weights = self.frequencies_, self.importance_weights_
+        if (xp := other_namespace(weights)) is not None:
+            amplitudes = xp.astype(xp.sqrt(weights), frequencies.dtype)
+            pairs = ArrayFourierMap(frequencies, amplitudes)
+        else:
+            amplitudes = np.sqrt(weights).astype(frequencies.dtype)
+            pairs = FourierMap(frequencies, amplitudes)
         return OddFourierMap(pairs, self.phase_) if hasattr(self, "phase_") else pairs
 
     def transform(self, X):
@@ -300,23 +329,25 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         check_is_fitted(self)
         X = validated(self, X, reset=False)
+        check_same_place(self, self.importance_weights_, X, "transform")
         return map_rows(self._map().astype(X.dtype), X)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = self._numpy_only() is None
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.target_tags.required = _needs_target(
-            self.select, SELECTORS, False
-        ) or _needs_target(self.adapt, ADAPTATIONS, True)
+        tags.target_tags.required = _flag(
+            self.select, SELECTORS, "needs_target", False
+        ) or _flag(self.adapt, ADAPTATIONS, "needs_target", True)
         return tags
 
 
-def _needs_target(part, table, default):
-    """Whether a selector or an adaptation, by name or not, looks at ``y``."""
+def _flag(part, table, name, default):
+    """What a selector or an adaptation, by name or not, says of itself."""
     if isinstance(part, str):
         part = table.get(part)
-    return part is not None and getattr(part, "needs_target", default)
+    return part is not None and getattr(part, name, default)
 
 
 def _bandwidth(gamma, X, sample_weight=None, spread=None):
@@ -329,6 +360,7 @@ def _bandwidth(gamma, X, sample_weight=None, spread=None):
         return spread.gamma(X.shape[1])
     if isinstance(gamma, numbers.Real):
         return float(gamma)
+    gamma = to_numpy_if_dispatched(gamma)
     gamma = check_array(gamma, ensure_2d=False, dtype=np.float64, input_name="gamma")
     if gamma.shape != (X.shape[1],) or gamma.min() <= 0:
         raise ValueError(
@@ -365,7 +397,8 @@ class EntrySpread:
 
     def update(self, X, sample_weight=None):
         """Add checked rows, dense or CSR, and their weights; returns self."""
-        for rows in row_blocks(X.shape[0], block_rows(X.shape[1], np.float64)):
+        size = block_rows_like(X, X.shape[1], wide_dtype(X))
+        for rows in row_blocks(X.shape[0], size):
             weight = None if sample_weight is None else sample_weight[rows]
             total = rows.stop - rows.start if weight is None else float(weight.sum())
             if total > 0:
@@ -373,15 +406,25 @@ class EntrySpread:
         return self
 
     def _add(self, X, sample_weight, total):
+        xp = other_namespace(X)
+        if xp is not None:
+            X = xp.astype(X, wide_dtype(X))
+
         def mean_of(A):
-            row_means = np.asarray(A.mean(axis=1, dtype=np.float64)).ravel()
-            return np.average(row_means, weights=sample_weight)
+            if xp is None:
+                row_means = np.asarray(A.mean(axis=1, dtype=np.float64)).ravel()
+            else:
+                row_means = to_numpy(xp.mean(A, axis=1))
+            return float(np.average(row_means, weights=sample_weight))
 
         eps = 8 * np.finfo(np.float64).eps
         mean = mean_of(X)
         if sparse.issparse(X):
             square = mean_of(X.multiply(X))
             variance, rounding = square - mean**2, eps * square
+        elif xp is not None:
+            variance = mean_of(xp.square(X - mean))
+            rounding = (eps * mean) ** 2
         else:
             variance = mean_of(np.square(X - np.float64(mean), dtype=np.float64))
             rounding = (eps * mean) ** 2
@@ -417,7 +460,7 @@ def _median_gamma(X, sample_weight=None):
         chosen = np.searchsorted(edges, ticks, side="right")
         chosen, weight = np.unique(chosen, return_counts=True)
         rows = rows[chosen]
-    sample = X[rows].astype(np.float64)
+    sample = to_numpy(rows_of(X, rows)).astype(np.float64)
     if not sparse.issparse(sample):
         sample -= sample.mean(axis=0)  # saves the digits of the differences
     i, j = np.triu_indices(len(rows), 1)

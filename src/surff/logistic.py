@@ -516,7 +516,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         -------
         decisions : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return self._outputs(self._decisions(self._checked(X)))
+        return self._outputs(self._decisions(self._checked(X, "decision_function")))
 
     def predict(self, X):
         """Most probable class of rows.
@@ -531,7 +531,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         y : ndarray of shape (n_samples,)
             Labels out of ``classes_``.
         """
-        decisions = self._decisions(self._checked(X))
+        decisions = self._decisions(self._checked(X, "predict"))
         return winning_labels(self.classes_, decisions)
 
     def predict_proba(self, X):
@@ -547,7 +547,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         probabilities : ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``; rows sum to 1.
         """
-        decisions = self._decisions(self._checked(X))
+        decisions = self._decisions(self._checked(X, "predict_proba"))
         if decisions.shape[1] > 1:
             return softmax(decisions, axis=1)
         return np.hstack([expit(-decisions), expit(decisions)])
@@ -564,7 +564,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
         """
-        decisions = self._decisions(self._checked(X))
+        decisions = self._decisions(self._checked(X, "predict_log_proba"))
         if decisions.shape[1] == 1:
             return -np.logaddexp(0.0, np.hstack([decisions, -decisions]))
         return decisions - logsumexp(decisions, axis=1, keepdims=True)
