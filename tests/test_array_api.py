@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import surff.array_api
 import surff.blocks
+import surff.solvers
 from surff import (
     EERF,
     FourierFeatures,
@@ -30,9 +31,10 @@ from surff import (
     NystroemFeatures,
     SurrogateLeverage,
 )
-from surff.array_api import other_namespace, to_numpy
+from surff.array_api import on_accelerator, other_namespace, to_numpy
 from surff.fourier import FourierMap, fourier_moments
 from surff.normal_equations import accumulate
+from surff.solvers import cholesky, cholesky_beside
 
 MISSING = {
     "array_api_strict": "array-api-strict is not installed",
@@ -148,7 +150,7 @@ def test_normal_equations_of_blocks_equal_numpys(place, weighted, some, monkeypa
     monkeypatch.setattr(surff.blocks, "DEVICE_BLOCK_BYTES", 1)  # 128 rows
     features = FourierFeatures(13, random_state=0)
     host, weight = place.host(X), place.host(WEIGHT) if weighted else None
-    rows = RNG.permutation(N)[:270] if some else None
+    rows = np.random.default_rng(0).permutation(N)[:270] if some else None
     expected = accumulate(features.fit(host)._map(), host, Y, weight, rows)
     features._fit(place(X), None)
     found = accumulate(features._map(), place(X), Y, weight, rows)
@@ -163,13 +165,51 @@ def test_normal_equations_of_blocks_equal_numpys(place, weighted, some, monkeypa
 
 
 def test_moments_equal_numpys(place):
-    frequencies = RNG.normal(size=(7, 5))
-    amplitudes = RNG.uniform(size=7)
+    rng = np.random.default_rng(0)
+    frequencies, amplitudes = rng.normal(size=(7, 5)), rng.uniform(size=7)
     expected = fourier_moments(X, frequencies, Y, amplitudes)
     found = fourier_moments(place(X), frequencies, Y, amplitudes)
     assert type(found) is np.ndarray
     assert found.dtype == np.float64
     close(found, expected, TOLERANCE[place.dtype])
+
+
+def test_cholesky_beside_an_array_equals_the_hosts(place):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(40, 9)) * np.logspace(0, 6, 9)
+    gram = np.asfortranarray(np.triu(Z.T @ Z))
+    moments, alphas = Z.T @ rng.normal(size=(40, 2)), [0.7, 0.0, 70.0]
+    expected = list(cholesky(gram, moments, alphas))
+    found = list(cholesky_beside(place(X), gram, moments, alphas))
+    for coef, other in zip(found, expected, strict=True):
+        assert type(coef) is np.ndarray
+        assert_allclose(coef, other, rtol=1e-9)
+    Z[:, 4] = Z[:, 3]
+    gram = np.asfortranarray(np.triu(Z.T @ Z))
+    found = list(cholesky_beside(place(X), gram, moments, [0.0, 1e-12, 1e9]))
+    assert [coef is None for coef in found] == [True, True, False]
+
+
+@pytest.mark.usefixtures("dispatch")
+@pytest.mark.parametrize("cv", [3, "gcv"])
+def test_models_are_solved_on_an_accelerator(strict, cv, monkeypatch):
+    assert not on_accelerator(X)
+    assert not on_accelerator(strict(X))  # it says that it is the CPU
+    solved = []
+
+    def spy(*arguments):
+        solved.append(arguments[0].device)
+        return cholesky_beside(*arguments)
+
+    model = KernelRidgeRegressor(features(), alphas=[0.07, 0.7, 7.0], cv=cv)
+    with monkeypatch.context() as patch:
+        patch.setattr(surff.solvers, "cholesky_beside", spy)
+        patch.setattr(surff.solvers, "on_accelerator", lambda X: True)
+        model.fit(strict(X), strict(Y))
+    assert set(solved) == {strict.device}
+    expected = clone(model).fit(X, Y)
+    assert model.alpha_ == expected.alpha_
+    close(model.coef_, expected.coef_, 1e-9)
 
 
 def test_blocks_are_bounded(strict, monkeypatch):

@@ -34,7 +34,7 @@ from surff.criteria import (
     LeaveOneOut,
 )
 from surff.normal_equations import NormalEquations, accumulate
-from surff.solvers import SOLVERS, solve
+from surff.solvers import SOLVERS, solve, solver_beside
 from surff.sources import positive_int
 from surff.streaming import (
     FoldsOfSource,
@@ -183,7 +183,7 @@ class BaseKernelRidge(LinearOnFeatures):
         needs_scores = self.gammas is not None or self.probability
         single = alphas is not None and len(alphas) == 1 and not needs_scores
         feature_map = features._map().astype(X.dtype)
-        solver = self._direct_solver()
+        solver = self._direct_solver(X)
         if (
             self.solver == "auto"
             and single
@@ -213,9 +213,9 @@ class BaseKernelRidge(LinearOnFeatures):
         alpha, score = best_alpha(path)
         return _Choice(features, criterion.total, alpha, score, path, criterion, data)
 
-    def _direct_solver(self):
+    def _direct_solver(self, X):
         """The solver, where "auto" finds no reason to do without a Gram matrix."""
-        return "cholesky" if self.solver == "auto" else self.solver
+        return solver_beside("cholesky" if self.solver == "auto" else self.solver, X)
 
     def _target_offset(self, Y, sample_weight):
         """Mean of the targets: taken out, it costs the sums no digits."""
@@ -398,7 +398,7 @@ class BaseKernelRidge(LinearOnFeatures):
 
     def _solve(self, total, offset, like):
         """Set the coefficients of ``alpha_``, arrays such as ``like``."""
-        centred, solver = total.centred(self.fit_intercept), self._direct_solver()
+        centred, solver = total.centred(self.fit_intercept), self._direct_solver(like)
         if np.ndim(self.alpha_):
             coef, intercept = (np.empty_like(a) for a in (centred[1], centred[3]))
             for alpha in np.unique(self.alpha_):
@@ -445,7 +445,7 @@ class BaseKernelRidge(LinearOnFeatures):
         else:
             self._positive(alphas, "gcv")
             criterion = GeneralizedCrossValidation.of_equations(
-                self.equations_, self.fit_intercept, self._direct_solver()
+                self.equations_, self.fit_intercept, self._direct_solver(like)
             )
             self.alpha_path_ = self._search(alphas, criterion)
             self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
@@ -508,7 +508,7 @@ class BaseKernelRidge(LinearOnFeatures):
                 self._offset,
                 None,
                 self.fit_intercept,
-                self._direct_solver(),
+                self._direct_solver(sample.X),
             )
             criterion = FoldsOfSource(
                 passes, equations, data, lambda y: self._scorer(None, y, None), seen

@@ -21,7 +21,7 @@ from scipy.linalg import blas
 from surff.array_api import asarray_like, to_numpy
 from surff.blocks import each_block
 from surff.normal_equations import NormalEquations, accumulate
-from surff.solvers import SOLVERS, intercept
+from surff.solvers import intercept, solver_of
 
 __all__ = [
     "AlphaPath",
@@ -126,7 +126,7 @@ def coefficient_path(equations, alphas, fit_intercept=True, solver="cholesky"):
     m, k = centred.moments.shape
     coefs = np.full((m, len(alphas), k), np.nan)
     intercepts = np.full((len(alphas), k), np.nan)
-    paths = SOLVERS[solver](centred.gram, centred.moments, alphas)
+    paths = solver_of(solver)(centred.gram, centred.moments, alphas)
     for i, coef in enumerate(paths):
         if coef is not None:
             coefs[:, i] = coef

@@ -30,12 +30,17 @@ __all__ = [
     "labels_like",
     "namespace_of",
     "numpy_dtype",
+    "on_accelerator",
     "other_namespace",
     "supports_float64",
     "to_numpy",
     "to_numpy_if_dispatched",
     "wide_dtype",
 ]
+
+
+#: DLPack's number of the host's processor.
+CPU = 1
 
 
 def other_namespace(X):
@@ -115,6 +120,13 @@ def itemsize(dtype, X):
 def numpy_dtype(X):
     """NumPy's floating-point type of the width of that of ``X``."""
     return np.dtype(f"f{itemsize(X.dtype, X)}")
+
+
+def on_accelerator(X):
+    """Whether an array lies beside another processor, which computes in float64."""
+    if other_namespace(X) is None or not supports_float64(X):
+        return False
+    return X.__dlpack_device__()[0] != CPU
 
 
 def supports_float64(X):
