@@ -32,7 +32,7 @@ from surff import (
     SurrogateLeverage,
 )
 from surff.array_api import on_accelerator, other_namespace, to_numpy
-from surff.fourier import FourierMap, fourier_moments
+from surff.fourier import fourier_moments
 from surff.normal_equations import accumulate
 from surff.solvers import cholesky, cholesky_beside
 
@@ -147,7 +147,7 @@ def test_every_place_is_tested(reason):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("some", [False, True])
 def test_normal_equations_of_blocks_equal_numpys(place, weighted, some, monkeypatch):
-    monkeypatch.setattr(surff.blocks, "DEVICE_BLOCK_BYTES", 1)  # 128 rows
+    monkeypatch.setattr(surff.blocks, "BLOCK_BYTES", 1)  # 128 rows
     features = FourierFeatures(13, random_state=0)
     host, weight = place.host(X), place.host(WEIGHT) if weighted else None
     rows = np.random.default_rng(0).permutation(N)[:270] if some else None
@@ -212,24 +212,26 @@ def test_models_are_solved_on_an_accelerator(strict, cv, monkeypatch):
     close(model.coef_, expected.coef_, 1e-9)
 
 
-def test_blocks_are_bounded(strict, monkeypatch):
-    sizes = []
+@pytest.mark.parametrize("name", ["BLOCK_BYTES", "DEVICE_BLOCK_BYTES"])
+def test_blocks_are_bounded(strict, name, monkeypatch):
+    if name == "DEVICE_BLOCK_BYTES":
+        monkeypatch.setattr(surff.blocks, "on_accelerator", lambda X: True)
+    rows, sizes = strict(np.zeros((20_000, 1))), []
 
-    class Spy(FourierMap):
-        def __call__(self, X, out=None):
-            sizes.append(X.shape[0])
-            return strict.xp.zeros((X.shape[0], 2), device=device(X))
+    def feature_map(X, out=None):
+        sizes.append(X.shape[0])
+        return X
 
-    rows = strict(np.zeros((20_000, 1)))
-    feature_map = Spy(np.ones((1, 1)))
     feature_map.dtype = strict.xp.float64
-    surff.blocks.each_block(lambda block, Z: None, feature_map, rows)
-    assert sizes == [8192, 8192, 3616]
-    feature_map.n_components = surff.blocks.DEVICE_BLOCK_BYTES // 8 // 1000
-    sizes.clear()
-    surff.blocks.each_block(lambda block, Z: None, feature_map, rows)
-    assert max(sizes) == 960
-    assert sum(sizes) == 20_000
+    for n_components, largest in (
+        (1, 8192),
+        (getattr(surff.blocks, name) // 8000, 960),
+    ):
+        sizes.clear()
+        feature_map.n_components = n_components
+        surff.blocks.each_block(lambda block, Z: None, feature_map, rows)
+        assert max(sizes) == largest
+        assert sum(sizes) == 20_000
 
 
 # -- feature maps ----------------------------------------------------------------------

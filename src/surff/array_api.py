@@ -123,10 +123,8 @@ def numpy_dtype(X):
 
 
 def on_accelerator(X):
-    """Whether an array lies beside another processor, which computes in float64."""
-    if other_namespace(X) is None or not supports_float64(X):
-        return False
-    return X.__dlpack_device__()[0] != CPU
+    """Whether an array lies in the memory of another processor than the host's."""
+    return other_namespace(X) is not None and X.__dlpack_device__()[0] != CPU
 
 
 def supports_float64(X):

@@ -2,9 +2,10 @@
 
 A pass never holds a matrix of all rows by all features; it holds one block. Blocks are
 sized so that a block of features is still in the processor's caches when the product
-reads what the map wrote, and no smaller: every block packs the frequencies anew. Blocks
-of another library's arrays are large instead, so that starting a computation on their
-device costs little beside it, and the calling thread alone asks for them.
+reads what the map wrote, and no smaller: every block packs the frequencies anew. On an
+accelerator blocks are large instead, so that starting a computation costs little beside
+it. For another library's arrays the calling thread alone asks, and the library shares
+the work out.
 """
 
 import numpy as np
@@ -12,7 +13,13 @@ from array_api_compat import device
 from scipy import sparse
 
 from surff._threads import map_slices
-from surff.array_api import asarray_like, itemsize, namespace_of, other_namespace
+from surff.array_api import (
+    asarray_like,
+    itemsize,
+    namespace_of,
+    on_accelerator,
+    other_namespace,
+)
 
 __all__ = [
     "block_rows",
@@ -28,7 +35,7 @@ __all__ = [
 #: core. Half of it costs 6 % of a pass in float64, twice as much gains nothing.
 BLOCK_BYTES = 4 * 2**20
 
-#: The same for arrays of other libraries.
+#: The same beside an accelerator.
 DEVICE_BLOCK_BYTES = 256 * 2**20
 
 
@@ -39,9 +46,8 @@ def block_rows(n_columns, dtype):
 
 def block_rows_like(X, n_columns, dtype):
     """The same for values in the namespace and on the device of ``X``."""
-    if other_namespace(X) is None:
-        return block_rows(n_columns, dtype)
-    return _rows_of_bytes(n_columns, itemsize(dtype, X), DEVICE_BLOCK_BYTES)
+    block_bytes = DEVICE_BLOCK_BYTES if on_accelerator(X) else BLOCK_BYTES
+    return _rows_of_bytes(n_columns, itemsize(dtype, X), block_bytes)
 
 
 def _rows_of_bytes(n_columns, value_bytes, block_bytes):

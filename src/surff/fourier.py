@@ -104,8 +104,12 @@ def fourier_features(X, frequencies, amplitudes=None, *, out=None):
     if not (sparse.issparse(X) or is_numpy_array(X)):
         xp = array_namespace(X, frequencies)
         P = X @ xp.matrix_transpose(frequencies)
-        Z = xp.concat([xp.cos(P), xp.sin(P)], axis=1) / math.sqrt(frequencies.shape[0])
-        return Z if amplitudes is None else Z * xp.concat([amplitudes, amplitudes])
+        Z = xp.concat([xp.cos(P), xp.sin(P)], axis=1)
+        scale = 1.0 / math.sqrt(frequencies.shape[0])
+        if amplitudes is not None:
+            scale = xp.concat([amplitudes, amplitudes]) * scale
+        Z *= scale
+        return Z
 
     return map_rows(FourierMap(frequencies, amplitudes), X, out)
 

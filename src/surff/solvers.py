@@ -17,7 +17,13 @@ from scipy.linalg import lapack
 
 from surff._blas import potrf
 from surff._threads import map_slices, n_threads, single_threaded_blas
-from surff.array_api import asarray_like, namespace_of, on_accelerator, to_numpy
+from surff.array_api import (
+    asarray_like,
+    namespace_of,
+    on_accelerator,
+    supports_float64,
+    to_numpy,
+)
 from surff.banded import band_form, solve_shifted
 from surff.normal_equations import PARALLEL_COLUMNS
 
@@ -213,7 +219,7 @@ def solver_of(solver):
 
 def solver_beside(solver, X):
     """The solver of a name; Cholesky's on the accelerator beside which ``X`` lies."""
-    if solver == "cholesky" and on_accelerator(X):
+    if solver == "cholesky" and on_accelerator(X) and supports_float64(X):
         return functools.partial(cholesky_beside, X)
     return solver
 
