@@ -14,6 +14,10 @@ from numba.extending import get_cython_function_address
 
 __all__ = ["divide_by_upper", "potrf", "syrk"]
 
+_SCALAR = {
+    np.dtype(np.float32): ctypes.c_float,
+    np.dtype(np.float64): ctypes.c_double,
+}
 _PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
 
@@ -30,17 +34,17 @@ def _call(module, name, dtype, *arguments):
     Integers take eight bytes, of which a little-endian routine with 32-bit integers
     reads the lower four.
     """
-    held = []
+    pointers = []
     for argument in arguments:
         if isinstance(argument, np.ndarray):
-            held.append(argument.ctypes)
+            pointers.append(argument.ctypes.data)
         elif isinstance(argument, bytes):
-            held.append(np.frombuffer(argument, np.uint8).ctypes)
+            pointers.append(ctypes.byref(ctypes.c_char(argument)))
+        elif isinstance(argument, int):
+            pointers.append(ctypes.byref(ctypes.c_int64(argument)))
         else:
-            kind = np.int64 if isinstance(argument, int) else dtype
-            held.append(np.array(argument, kind).ctypes)
-    routine = _routine(f"cython_{module}", _PREFIX[dtype] + name, len(held))
-    routine(*(pointer.data for pointer in held))
+            pointers.append(ctypes.byref(_SCALAR[dtype](argument)))
+    _routine(f"cython_{module}", _PREFIX[dtype] + name, len(pointers))(*pointers)
 
 
 def syrk(Z, gram, beta=1.0):
@@ -48,8 +52,8 @@ def syrk(Z, gram, beta=1.0):
 
     Parameters
     ----------
-    Z : ndarray of shape (n_rows, m), float32 or float64, C-contiguous
-        Rows.
+    Z : ndarray of shape (n_rows, m), float32 or float64, contiguous
+        Rows, in either order.
     gram : ndarray of shape (m, m), dtype of ``Z``, Fortran order
         What is added to; the part below the diagonal is not touched.
     beta : float, default=1.0
@@ -60,9 +64,9 @@ def syrk(Z, gram, beta=1.0):
     ``n_rows m^2`` operations, on the threads that BLAS may use.
     """
     n, m = Z.shape
-    if not (Z.flags.c_contiguous and gram.flags.f_contiguous):
+    if not (Z.flags.forc and gram.flags.f_contiguous):
         raise ValueError(
-            "Z must be C-contiguous and gram in Fortran order, got strides "
+            "Z must be contiguous and gram in Fortran order, got strides "
             f"{Z.strides} and {gram.strides}."
         )
     if gram.shape != (m, m) or gram.dtype != Z.dtype:
@@ -70,7 +74,12 @@ def syrk(Z, gram, beta=1.0):
             f"gram must have shape ({m}, {m}) and dtype {Z.dtype}, got {gram.shape} "
             f"and {gram.dtype}."
         )
-    _call("blas", "syrk", Z.dtype, b"U", b"N", m, n, 1.0, Z, m, float(beta), gram, m)
+    # Rows in C order are, to Fortran, columns.
+    mode, stride = (b"N", m) if Z.flags.c_contiguous else (b"T", max(1, n))
+    _call(
+        *("blas", "syrk", Z.dtype, b"U", mode, m, n),
+        *(1.0, Z, stride, float(beta), gram, m),
+    )
 
 
 def potrf(matrix):

@@ -552,7 +552,7 @@ class AutoAdaptation(BaseEstimator):
 
     Notes
     -----
-    Between 600 and 2,000 steps, 15 passes over the rows if that lies between; but no
+    Between 800 and 2,000 steps, 15 passes over the rows if that lies between; but no
     more than 3e11 multiplications in their Gram matrices, and 100 at least.
     """
 
@@ -592,7 +592,7 @@ class AutoAdaptation(BaseEstimator):
     def _n_steps(self, problem, n_frequencies):
         """Steps that pay, and that the number of frequencies allows."""
         size = _batch_size("auto", n_frequencies, len(problem.train))
-        wanted = min(max(15 * len(problem.train) // size, 600), 2000)
+        wanted = min(max(15 * len(problem.train) // size, 800), 2000)
         affordable = MULTIPLICATIONS // (size * (2 * n_frequencies) ** 2)
         return min(wanted, max(100, affordable))
 

@@ -173,8 +173,9 @@ def captions(config, rows):
         f"Score: accuracy in %, for california-housing 100 R2; mean and standard error "
         f"over {splits} split{'s' if splits > 1 else ''}, seed {config.seed}; • better "
         "and ◦ worse than RFF at the same s in a paired t-test at 5 %.",
-        "Every method tuned on the training rows alone by the rule of its kind; times "
-        "include the tuning. Columns standardised by training statistics.",
+        "Every method tuned on the training rows alone by the rule of its kind. Times "
+        "are processor time on one thread and include the tuning. Columns standardised "
+        "by training statistics.",
         *(
             f"{task}: {train:,} rows to train, {test:,} to test."
             for task, (train, test) in n.items()
