@@ -207,7 +207,7 @@ def fits(device, X, y, what, m, peak):
             [
                 f"{what}, {half:,} rows, {m:,} columns, {name}",
                 f"{100 * right.double().mean().item():.2f}",
-                f"{seconds:.1f}",
+                f"{seconds:.3g}",
                 f"{2 * half * m**2 / seconds / peak:.2f}",
                 memory,
             ]

@@ -31,7 +31,7 @@ from surff import (
     NystroemFeatures,
     SurrogateLeverage,
 )
-from surff.array_api import on_accelerator, other_namespace, to_numpy
+from surff.array_api import on_accelerator, on_host, other_namespace, to_numpy
 from surff.fourier import fourier_moments
 from surff.normal_equations import accumulate
 from surff.solvers import cholesky, cholesky_beside
@@ -402,6 +402,26 @@ def test_frozen_features_are_used_where_they_are(place):
     assert model.features_ is fitted
     with pytest.raises(ValueError, match=r"FourierFeatures.transform\(\) must use the"):
         model.fit(place.host(X), place.host(Y))
+
+
+@pytest.mark.usefixtures("dispatch")
+@pytest.mark.parametrize("frozen", [False, True])
+def test_models_come_to_the_host(place, frozen):
+    part = features(31, select="surrogate")
+    if frozen:
+        part = FrozenEstimator(part.fit(place(X), place(TWO)))
+    model = KernelRidgeClassifier(part, alphas=0.7).fit(place(X), place(TWO))
+    decisions = to_numpy(model.decision_function(place(X)))
+    moved = on_host(model)
+    assert type(moved.coef_) is np.ndarray
+    assert moved.classes_.tolist() == [False, True]
+    close(moved.decision_function(place.host(X)), decisions, TOLERANCE[place.dtype])
+    before = model.equations_.weight_sum
+    moved.partial_fit(place.host(X), TWO)
+    assert model.equations_.weight_sum == before
+    place.check(model.coef_)
+    place.check(model.features_.frequencies_)
+    assert_array_equal(to_numpy(model.decision_function(place(X))), decisions)
 
 
 @pytest.mark.usefixtures("dispatch")

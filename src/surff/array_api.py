@@ -8,6 +8,8 @@ decides: NumPy arrays and sparse matrices are computed with by surff, any other 
 its own library.
 """
 
+import copy
+
 import numpy as np
 from array_api_compat import (
     array_namespace,
@@ -20,6 +22,7 @@ from array_api_compat import (
     to_device,
 )
 from sklearn import get_config
+from sklearn.base import BaseEstimator
 
 __all__ = [
     "asarray_like",
@@ -31,6 +34,7 @@ __all__ = [
     "namespace_of",
     "numpy_dtype",
     "on_accelerator",
+    "on_host",
     "other_namespace",
     "supports_float64",
     "to_numpy",
@@ -76,6 +80,33 @@ def to_numpy(X):
         return X.get()
     host = getattr(array_namespace(X), "Device", None)
     return np.asarray(X if host is None else to_device(X, host("CPU_DEVICE")))
+
+
+def on_host(estimator):
+    """A copy of a fitted estimator of surff whose arrays are NumPy's.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted to arrays of any library.
+
+    Returns
+    -------
+    estimator : estimator
+        The same model for NumPy arrays, with the parameters of the other.
+    """
+    moved = copy.copy(estimator)
+    for name, value in vars(estimator).items():
+        if not name.startswith("_") and not name.endswith("_"):
+            continue  # a parameter
+        if isinstance(value, BaseEstimator):
+            value = on_host(value)
+        elif other_namespace(value) is not None:
+            value = to_numpy(value)
+        else:
+            value = copy.deepcopy(value)
+        setattr(moved, name, value)
+    return moved
 
 
 def to_numpy_if_dispatched(y):

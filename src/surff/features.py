@@ -127,6 +127,9 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     and ``select="surrogate"`` both ``X`` and ``y``, as do the others and ``adapt``.
     `transform` takes ``O(n_features)`` time a value.
 
+    With scikit-learn's ``array_api_dispatch``, arrays of other libraries such as
+    PyTorch are taken and stay on their device; the guide to arrays says what with.
+
     When `fit` scores candidates with ``y``, targets that
     `sklearn.utils.multiclass.type_of_target` calls binary or multiclass are coded
     one-vs-rest as -1 and 1; others are taken as numbers, as they are (not centred).

@@ -131,6 +131,9 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
     seen; "gcv" and "loo" take the features as they are, and so do all of them a
     ``FrozenEstimator``.
 
+    With scikit-learn's ``array_api_dispatch``, arrays of other libraries such as
+    PyTorch are taken and stay on their device; the guide to arrays says what with.
+
     Examples
     --------
     >>> from sklearn.datasets import make_friedman1
