@@ -91,6 +91,8 @@ def validated(estimator, X, y="no_validation", **options):
         check_supported(estimator, X)
         wide = (xp.float64,) if supports_float64(X) else ()
         options["dtype"] = (*wide, xp.float32)
+        if not (y is None or isinstance(y, str)):
+            y = np.asarray(y)  # scikit-learn 1.6 takes no list beside other arrays
     try:
         return validate_data(estimator, X, y, **options)
     except ValueError as error:

@@ -19,7 +19,6 @@ from array_api_compat import (
     is_dask_array,
     is_numpy_array,
     is_torch_array,
-    to_device,
 )
 from sklearn import get_config
 from sklearn.base import BaseEstimator
@@ -78,8 +77,8 @@ def to_numpy(X):
         return X.detach().cpu().numpy()
     if is_cupy_array(X):
         return X.get()
-    host = getattr(array_namespace(X), "Device", None)
-    return np.asarray(X if host is None else to_device(X, host("CPU_DEVICE")))
+    # Views may be refused where they are read-only, and what is exchanged may be so.
+    return np.array(np.from_dlpack(array_namespace(X).asarray(X, copy=True)))
 
 
 def on_host(estimator):
