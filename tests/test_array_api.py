@@ -495,6 +495,15 @@ def test_no_standard_deviations(strict):
         model.predict(strict(X), return_std=True)
 
 
+def test_gradients_would_hold_all_features():
+    torch = pytest.importorskip("torch", reason=MISSING["torch"])
+    rows = torch.asarray(X.copy())
+    feature_map = features()._fit(rows, None)._map()
+    rows.requires_grad_()
+    with pytest.raises(ValueError, match=r"must not require gradients.*X.detach\(\)"):
+        accumulate(feature_map, rows, Y)
+
+
 @pytest.mark.usefixtures("dispatch")
 def test_columns_that_are_not_finite_are_named(strict):
     bad = X.copy()

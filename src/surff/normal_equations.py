@@ -372,6 +372,11 @@ def _accumulate_on_device(feature_map, X, Y, sample_weight, rows):
     A block has at most `FLOAT32_ROWS` rows, whose products are added in float64 where
     the device has that type.
     """
+    if getattr(X, "requires_grad", False):
+        raise ValueError(
+            "X must not require gradients, for which the features of all rows would be "
+            "held: pass X.detach()."
+        )
     if rows is not None:
         Y = Y[rows]
         sample_weight = None if sample_weight is None else sample_weight[rows]
