@@ -50,12 +50,13 @@ def training_half(dtype):
     return X, np.where(y == y.max(), 1.0, -1.0).astype(dtype)
 
 
-def model(name, m):
-    """An estimator that has not been fitted."""
+def model(name, m, dtype):
+    """An estimator that has not been fitted; it computes in the type of the rows."""
     if name.startswith("surff"):
         alphas = ALPHAS if name.endswith("path") else 1.0
         features = FourierFeatures(m, gamma=GAMMA, random_state=0)
-        return KernelRidgeRegressor(features, alphas=alphas)
+        precision = "float64" if dtype == np.float64 else "mixed"
+        return KernelRidgeRegressor(features, alphas=alphas, precision=precision)
     ridge = Ridge(1.0, solver="cholesky") if name == "ridge" else RidgeCV(ALPHAS, cv=5)
     return make_pipeline(RBFSampler(gamma=GAMMA, n_components=m, random_state=0), ridge)
 
@@ -81,7 +82,7 @@ def syrk_seconds(dtype, n_rows, m, clock):
 def fit_in_child(name, m, path):
     """Peak memory in bytes of this process."""
     with np.load(path) as data:
-        model(name, m).fit(data["X"], data["y"])
+        model(name, m, data["X"].dtype).fit(data["X"], data["y"])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -115,7 +116,7 @@ def compare(what, X, y, m, repeats, sample, clock):
     """Print the rows of one part of the table."""
 
     def fit(name, n_rows=None):
-        new = model(name, m)
+        new = model(name, m, X.dtype)
         return lambda: seconds_of(lambda: new.fit(X[:n_rows], y[:n_rows]), clock)
 
     surff = {"surff": fit("surff")}
@@ -162,7 +163,7 @@ def main():
             report("RBFSampler + Ridge / fit, peak memory", [theirs / ours] * 3)
         with np.load(path) as data:
             X, y = data["X"][: options.rows], data["y"][: options.rows]
-    model("surff path", m).fit(X[:5000], y[:5000])  # compiled before time counts
+    model("surff path", m, dtype).fit(X[:5000], y[:5000])  # compiled before time counts
     with limit:
         for what in options.parts:
             compare(what, X, y, m, options.repeats, options.sample, clock)

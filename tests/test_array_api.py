@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-import surff.array_api
+import surff._base_ridge
 import surff.blocks
 import surff.solvers
 from surff import (
@@ -319,6 +319,22 @@ def test_regressor_equals_numpys(place, parameters, weighted):
 
 
 @pytest.mark.usefixtures("dispatch")
+@pytest.mark.parametrize("precision", ["auto", "mixed", "float64"])
+def test_precision_is_numpys(place, precision, monkeypatch):
+    monkeypatch.setattr(surff._base_ridge, "LARGE_GRAM", 0)
+    model = KernelRidgeRegressor(features(), alphas=7.0, precision=precision)
+    exact = clone(model).set_params(precision="float64").fit(X, Y).predict(X)
+    prediction = model.fit(place(X), place(Y)).predict(place(X))
+    place.check(prediction)
+    error = np.abs(to_numpy(prediction) - exact).max()
+    if place.dtype == "float64":
+        assert (error < 1e-10) == (precision == "float64")
+    assert error < 1e-4
+    pieces = clone(model).partial_fit(place(X), place(Y)).predict(place(X))
+    close(pieces, to_numpy(prediction), TOLERANCE["float32"])
+
+
+@pytest.mark.usefixtures("dispatch")
 def test_single_target_has_no_axis(place):
     model = KernelRidgeRegressor(features()).fit(place(X), place(Y[:, 0]))
     assert tuple(model.coef_.shape) == (32,)
@@ -457,6 +473,8 @@ def test_device_without_float64():
         expected = clone(model).fit(place.host(X), place.host(y))
         prediction = model.fit(place(X), place(y)).predict(place(X))
         close(prediction, expected.predict(place.host(X)), 1e-3)
+        with pytest.raises(ValueError, match="precision='float64' needs a device"):
+            clone(model).set_params(precision="float64").fit(place(X), place(y))
 
 
 # -- what is refused -------------------------------------------------------------------

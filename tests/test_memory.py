@@ -152,3 +152,21 @@ def test_solvers_hold_some_matrices_of_columns(solver, n_alphas):
     gram, alphas = np.asfortranarray(Z.T @ Z), np.geomspace(1.0, 1e3, n_alphas)
     held = peak_of(lambda: list(SOLVERS[solver](gram, Z[:1].T, alphas)))
     assert held < 6 * m**2
+
+
+def test_a_model_that_keeps_no_equations_is_solved_in_their_memory(data):
+    m = 2000
+    features = FourierFeatures(m, random_state=0)
+    peaks = {}
+    with threadpool_limits(1, user_api="blas"):
+        for keep in (False, True):
+            model = KernelRidgeRegressor(
+                features, alphas=1.0, precision="float64", keep_equations=keep
+            )
+            model.fit(*(values[:500] for values in data))
+            tracemalloc.start()
+            model.fit(*(values[:3000] for values in data))
+            peaks[keep] = tracemalloc.get_traced_memory()[1] / (8 * m**2)
+            tracemalloc.stop()
+    # One matrix and a block of features; otherwise a centred copy and its factor, too.
+    assert peaks[False] < 1.5 < 2.5 < peaks[True] < 3.5

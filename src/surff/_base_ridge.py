@@ -21,10 +21,13 @@ from surff._validation import FLOAT_DTYPES, as_generator, validated
 from surff.alpha_selection import AlphaPath, best_index, climb, relative_grid
 from surff.array_api import (
     asarray_like,
+    namespace_of,
     other_namespace,
+    supports_float64,
     to_numpy,
     wide_dtype,
 )
+from surff.blocks import rows_of
 from surff.conjugate_gradient import cheaper_than_cholesky, conjugate_gradient
 from surff.criteria import (
     Data,
@@ -33,7 +36,7 @@ from surff.criteria import (
     HeldOutSplits,
     LeaveOneOut,
 )
-from surff.normal_equations import NormalEquations, accumulate
+from surff.normal_equations import NormalEquations, accumulate, float32_error
 from surff.solvers import SOLVERS, solve, solver_beside
 from surff.sources import positive_int
 from surff.streaming import (
@@ -55,6 +58,11 @@ AUTO_STEP = np.arange(0.5, 2.5, 0.5)
 #: The same for conjugate gradients, which small alphas cost many passes.
 PASSES_DECADES = np.arange(-3.0, 2.5, 0.5)
 PASSES_LIMITS = (-4.0, 8.0)
+
+#: ``precision="auto"``: operations of a Gram matrix below which float64 takes no time,
+#: and rows that tell the size of a feature vector.
+LARGE_GRAM = 1e10
+NORM_ROWS = 256
 
 
 class _Choice(NamedTuple):
@@ -140,6 +148,7 @@ class BaseKernelRidge(LinearOnFeatures):
         "solver": [StrOptions({*SOLVERS, "cg", "auto"})],
         "tol": [Interval(numbers.Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
+        "precision": [StrOptions({"auto", "mixed", "float64"})],
         "keep_equations": ["boolean"],
     }
 
@@ -168,7 +177,9 @@ class BaseKernelRidge(LinearOnFeatures):
         if choice.total is None:
             self._solve_by_passes(choice.data)
             return choice
-        self._solve(choice.total, choice.data.offset, X)
+        # A choice among alphas holds on to the equations for its caller.
+        spare = choice.path is None and not self.keep_equations
+        self._solve(choice.total, choice.data.offset, X, spare)
         if self.keep_equations:
             self.equations_ = choice.total
             self._offset = _beside(X, choice.data.offset)
@@ -176,13 +187,16 @@ class BaseKernelRidge(LinearOnFeatures):
 
     def _choose(self, features, X, y, Y, sample_weight):
         """Fit a feature map and choose alpha for it."""
-        refit = self._refit(features, X, Y, sample_weight)
-        features = self._fitted_features(features, X, Y, sample_weight)
+        unfitted = features
+        features = self._fitted_features(unfitted, X, Y, sample_weight)
         offset = self._target_offset(Y, sample_weight)
         alphas = self._checked_alphas()
         needs_scores = self.gammas is not None or self.probability
         single = alphas is not None and len(alphas) == 1 and not needs_scores
-        feature_map = features._map().astype(X.dtype)
+        feature_map = features._map()
+        dtype = self._map_dtype(feature_map, X, alphas, sample_weight)
+        feature_map = feature_map.astype(dtype)
+        refit = self._refit(unfitted, X, Y, sample_weight, dtype)
         solver = self._direct_solver(X)
         if (
             self.solver == "auto"
@@ -212,6 +226,37 @@ class BaseKernelRidge(LinearOnFeatures):
         path = self._search(alphas, criterion)
         alpha, score = best_alpha(path)
         return _Choice(features, criterion.total, alpha, score, path, criterion, data)
+
+    def _asked_dtype(self, X):
+        """The type of the map that ``precision`` asks for; that of X for "auto"."""
+        xp = namespace_of(X)
+        if self.precision == "auto":
+            return X.dtype
+        if self.precision == "float64" and not supports_float64(X):
+            raise ValueError(
+                "precision='float64' needs a device that has float64: use 'auto' or "
+                f"'mixed', got X on {X.device}."
+            )
+        return xp.float32 if self.precision == "mixed" else xp.float64
+
+    def _map_dtype(self, feature_map, X, alphas, sample_weight):
+        """In which type rows are mapped and multiplied."""
+        xp, dtype = namespace_of(X), self._asked_dtype(X)
+        n, m = X.shape[0], feature_map.n_components
+        # Unknown alphas may turn out to be tiny.
+        if (
+            self.precision != "auto"
+            or dtype != xp.float64
+            or alphas is None
+            or n * m**2 < LARGE_GRAM
+        ):
+            return dtype
+        some = np.arange(0, n, max(1, n // NORM_ROWS))
+        Z = feature_map.astype(dtype)(rows_of(X, some))
+        n_rows = n if sample_weight is None else sample_weight.sum()
+        trace = n_rows * float(xp.sum(xp.square(Z))) / Z.shape[0]
+        safe = float32_error(trace, alphas.min()) <= self.tol
+        return xp.float32 if safe else dtype
 
     def _direct_solver(self, X):
         """The solver, where "auto" finds no reason to do without a Gram matrix."""
@@ -396,9 +441,13 @@ class BaseKernelRidge(LinearOnFeatures):
         self.intercept_ = intercept.astype(dtype)
         self.n_iter_ = max(1, solution.n_iter)
 
-    def _solve(self, total, offset, like):
-        """Set the coefficients of ``alpha_``, arrays such as ``like``."""
-        centred, solver = total.centred(self.fit_intercept), self._direct_solver(like)
+    def _solve(self, total, offset, like, overwrite=False):
+        """Set the coefficients of ``alpha_``, arrays such as ``like``.
+
+        ``overwrite`` leaves no equations.
+        """
+        centred = total.centred(self.fit_intercept, overwrite=overwrite)
+        solver = self._direct_solver(like)
         if np.ndim(self.alpha_):
             coef, intercept = (np.empty_like(a) for a in (centred[1], centred[3]))
             for alpha in np.unique(self.alpha_):
@@ -409,7 +458,7 @@ class BaseKernelRidge(LinearOnFeatures):
                 )
                 coef[:, targets], intercept[targets] = solve(some, alpha, solver)
         else:
-            coef, intercept = solve(centred, self.alpha_, solver)
+            coef, intercept = solve(centred, self.alpha_, solver, overwrite)
         self.coef_ = asarray_like(coef.T, like)
         self.intercept_ = asarray_like(intercept + offset, like)
         self.n_iter_ = 1
@@ -431,10 +480,14 @@ class BaseKernelRidge(LinearOnFeatures):
             self._offset = _beside(X, self._target_offset(Y, sample_weight))
             m = self.features_._map().n_components
             self.equations_ = NormalEquations(m, Y.shape[1])
-        feature_map = self.features_._map().astype(X.dtype)
+        feature_map = self._map_of_pieces(self.features_, X)
         part = accumulate(feature_map, X, Y - to_numpy(self._offset), sample_weight)
         self.equations_.merge(part)
         self._choose_from_equations(X)
+
+    def _map_of_pieces(self, features, X):
+        """The map for rows that come in pieces: "auto" keeps their type."""
+        return features._map().astype(self._asked_dtype(X))
 
     def _choose_from_equations(self, like):
         """Choose alpha by GCV, unless there is one only, and solve."""
@@ -492,7 +545,7 @@ class BaseKernelRidge(LinearOnFeatures):
         # Any constant will do; a sample's mean saves most of the digits.
         self._offset = self._target_offset(Y, weight)
 
-        feature_map = self.features_._map().astype(sample.X.dtype)
+        feature_map = self._map_of_pieces(self.features_, sample.X)
         seen = sample.keys if targeted else None
         equations = equations_of(
             passes, feature_map, self._coded, self._offset, n_folds, seen

@@ -85,10 +85,11 @@ class LinearOnFeatures(BaseEstimator):
             features.feature_names_in_ = self.feature_names_in_
         return features
 
-    def _refit(self, features, X, Y, sample_weight):
+    def _refit(self, features, X, Y, sample_weight, dtype):
         """What fits features to some of the rows, where they look at the targets.
 
-        Features that do not, and frozen ones, serve every split as they are: None.
+        Their maps compute in ``dtype``. Features that do not, and frozen ones, serve
+        every split as they are: None.
         """
         frozen = isinstance(features, FrozenEstimator)
         if frozen or not get_tags(features).target_tags.required:
@@ -97,7 +98,7 @@ class LinearOnFeatures(BaseEstimator):
         def refit(rows):
             weight = None if sample_weight is None else sample_weight[rows]
             some = clone(features)._fit(rows_of(X, rows), Y[rows], weight)
-            return some._map().astype(X.dtype)
+            return some._map().astype(dtype)
 
         return refit
 

@@ -40,11 +40,10 @@ TWO_OVER_PI = 2.0 / math.pi
 ROUND64 = 1.5 * 2.0**52
 ROUND32 = np.float32(1.5 * 2.0**23)
 
-# pi/2 in parts of 33, 33 and 53 bits: with |k| < 2**20 the first two products are
-# exact.
+# pi/2 in parts of 33 and 33 bits: with |k| < 2**20 the products are exact, and with
+# |k| < 2**16 what the parts leave out, 0x1.3p-69, comes to less than 2e-16.
 P64_1 = float.fromhex("0x1.921fb544p+0")
 P64_2 = float.fromhex("0x1.0b4611a6p-34")
-P64_3 = float.fromhex("0x1.3198a2e037073p-69")
 
 # pi/2 in parts of 8, 8, 8 and 24 bits: with |k| < 2**16 the first three are exact.
 P32_1 = np.float32(float.fromhex("0x1.92p+0"))
@@ -53,19 +52,18 @@ P32_3 = np.float32(float.fromhex("0x1.54p-20"))
 P32_4 = np.float32(float.fromhex("0x1.10b46p-30"))
 
 # Minimax coefficients on [-pi/4, pi/4]: sin r = r + r z S(z), cos r = 1 - z/2 + z^2
-# C(z) with z = r^2. Double: errors below 2**-58; single: below 2**-27.
+# C(z) with z = r^2. Double: errors below 2**-53; single: below 2**-27.
 S64_1 = -1.66666666666666324348e-01
 S64_2 = 8.33333333332248946124e-03
 S64_3 = -1.98412698298579493134e-04
 S64_4 = 2.75573137070700676789e-06
 S64_5 = -2.50507602534068634195e-08
 S64_6 = 1.58969099521155010221e-10
-C64_1 = 4.16666666666666019037e-02
-C64_2 = -1.38888888888741095749e-03
-C64_3 = 2.48015872894767294178e-05
-C64_4 = -2.75573143513906633035e-07
-C64_5 = 2.08757232129817482790e-09
-C64_6 = -1.13596475577881948265e-11
+C64_1 = 0.04166666666660226
+C64_2 = -0.0013888888878274375
+C64_3 = 2.480158097168812e-05
+C64_4 = -2.7555567133771323e-07
+C64_5 = 2.06477380381002e-09
 S32_1 = np.float32(-1.6666654611e-01)
 S32_2 = np.float32(8.3321608736e-03)
 S32_3 = np.float32(-1.9515295891e-04)
@@ -127,15 +125,14 @@ def cos_sin_float64(P, amplitudes, out):
             k = (p[j] * TWO_OVER_PI + ROUND64) - ROUND64
             quadrant = np.int32(k)
             bits = np.int32(bits | np.int32(quadrant ^ np.int32(quadrant >> SIGN)))
-            r = ((p[j] - k * P64_1) - k * P64_2) - k * P64_3
+            r = (p[j] - k * P64_1) - k * P64_2
             z = r * r
             sine = r + r * z * (
                 S64_1
                 + z * (S64_2 + z * (S64_3 + z * (S64_4 + z * (S64_5 + z * S64_6))))
             )
-            cosine = (1.0 - 0.5 * z) + z * z * (
-                C64_1
-                + z * (C64_2 + z * (C64_3 + z * (C64_4 + z * (C64_5 + z * C64_6))))
+            cosine = 1.0 + z * (
+                -0.5 + z * (C64_1 + z * (C64_2 + z * (C64_3 + z * (C64_4 + z * C64_5))))
             )
             odd = np.int32(quadrant & INT1)
             cos_value = sine if odd else cosine

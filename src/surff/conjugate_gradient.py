@@ -148,10 +148,7 @@ def conjugate_gradient(
     with an alpha near 0 and a Gram matrix near singular, where it may be too low.
     """
     if precision == "mixed" and tol >= MIXED_TOL:
-        feature_map, X = (
-            feature_map.astype(np.float32),
-            X.astype(np.float32, copy=False),
-        )
+        feature_map = feature_map.astype(np.float32)
     alphas = np.asarray(alphas, dtype=np.float64)
     m, k = feature_map.n_components, Y.shape[1]
     passes = Passes(feature_map, X, Y, sample_weight, rows, fit_intercept, cache_bytes)

@@ -205,7 +205,8 @@ class FourierMap:
     Parameters
     ----------
     frequencies : ndarray of shape (n_frequencies, n_features)
-        Its dtype is that of the features. Or an object that stands for one and has a
+        Its dtype is that of the features; rows of another are converted, a block at a
+        time. Or an object that stands for one and has a
         method ``projections(X, out=None)``, as `surff.draws.HadamardFrequencies`.
     amplitudes : ndarray of shape (n_frequencies,), optional
         Factors of the pairs.
@@ -240,11 +241,10 @@ class FourierMap:
             size = min(size, max(64, DENSE_BYTES // max(1, row_bytes)))
         P = np.empty((min(size, X.shape[0]), self.n_frequencies), self.dtype)
         for block in row_blocks(X.shape[0], size):
+            rows = rows_of(X, block).astype(self.dtype, copy=False)
             if structured:
-                out = P[: block.stop - block.start]
-                yield block, self.frequencies.projections(X[block], out)
+                yield block, self.frequencies.projections(rows, P[: rows.shape[0]])
                 continue
-            rows = rows_of(X, block)
             if sparse.issparse(rows):
                 if rows.nnz <= DENSE_SHARE * rows.shape[0] * rows.shape[1]:
                     yield block, np.ascontiguousarray(rows @ weights)
@@ -296,6 +296,7 @@ class ArrayFourierMap:
 
     def __call__(self, X, out=None):
         """Features of the rows, a new array; ``out`` is for NumPy alone."""
+        X = namespace_of(X).astype(X, self.dtype, copy=False)
         return fourier_features(X, self.frequencies, self.amplitudes)
 
     def astype(self, dtype):

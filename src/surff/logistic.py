@@ -392,7 +392,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
             )
         Y = one_vs_rest(codes, len(self.classes_))
         features = self._checked_features()
-        refit = self._refit(features, X, Y, sample_weight)
+        refit = self._refit(features, X, Y, sample_weight, X.dtype)
         self.features_ = self._fitted_features(features, X, Y, sample_weight)
         feature_map = self.features_._map().astype(X.dtype)
         self.__dict__.pop("alpha_path_", None)  # an earlier fit's

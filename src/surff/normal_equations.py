@@ -27,7 +27,13 @@ from surff.array_api import (
 )
 from surff.blocks import each_block, feature_blocks, map_rows, row_blocks, rows_of
 
-__all__ = ["CentredEquations", "NormalEquations", "accumulate", "extend"]
+__all__ = [
+    "CentredEquations",
+    "NormalEquations",
+    "accumulate",
+    "extend",
+    "float32_error",
+]
 
 #: Columns up to which each thread sums a Gram matrix of its own; above, the threads of
 #: BLAS share one, since each copy would take more than 128 MiB.
@@ -290,6 +296,47 @@ class NormalEquations:
         return CentredEquations(gram, moments, feature_mean, target_mean)
 
 
+def float32_error(trace, alpha):
+    r"""What the mixed precision of float32 blocks costs the predictions, at most.
+
+    Rounding errors E of the Gram matrix G have a norm of about :math:`\epsilon\,
+    \mathrm{tr}\, G` or less, with :math:`\epsilon = 2^{-23}`: a product of float32
+    numbers is off by half of that, sums are over a limited number of rows, and errors
+    of different entries do not conspire. Since :math:`\beta = (G + \alpha I)^{-1}
+    Z^\top Y` has a norm of at most :math:`\|Y\| / (2 \sqrt\alpha)`, and
+    :math:`\|Z (G + \alpha I)^{-1}\| \le 1 / (2 \sqrt\alpha)`,
+
+    .. math:: \|Z (\beta_E - \beta)\| \lesssim \frac{\|E\|}{4 \alpha} \|Y\|
+              \le \frac{\epsilon\, \mathrm{tr}\, G}{4 \alpha} \|Y\| .
+
+    Parameters
+    ----------
+    trace : float
+        :math:`\mathrm{tr}\, G`, before means are taken out.
+    alpha : float
+        Regularisation, >= 0.
+
+    Returns
+    -------
+    float
+        Root mean square error of predictions for the rows, in standard deviations of
+        the target; infinite without regularisation.
+
+    Notes
+    -----
+    On covtype the true error was some hundred to some hundred thousand times smaller
+    (``benchmarks/precision.py``).
+
+    Examples
+    --------
+    >>> round(float32_error(trace=1000.0, alpha=1.0), 6)
+    3e-05
+    """
+    if alpha == 0:
+        return np.inf
+    return float(np.finfo(np.float32).eps) * trace / (4.0 * alpha)
+
+
 def add_upper(total, other, sign=1.0):
     """Add the upper triangle of ``other`` to that of ``total``, in place.
 
@@ -386,7 +433,8 @@ def _accumulate_on_device(feature_map, X, Y, sample_weight, rows):
     products = xp.zeros((m, k + 1), dtype=wide, device=device(X))
     roots = np.ones(len(Y)) if sample_weight is None else np.sqrt(sample_weight)
     sides = np.column_stack([Y, np.ones(len(Y))]) * roots[:, None]
-    sides, roots = asarray_like(sides, X), asarray_like(roots[:, None], X)
+    sides = asarray_like(sides, X, feature_map.dtype)
+    roots = asarray_like(roots[:, None], X, feature_map.dtype)
 
     def add(block, Z):
         nonlocal gram, products

@@ -79,9 +79,18 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         "cholesky" else.
     tol : float, default=1e-2
         For conjugate gradients: root mean square error of predictions, estimated, in
-        standard deviations of the target, at which to stop.
+        standard deviations of the target, at which to stop. For ``precision="auto"``:
+        the bound on what float32 may cost.
     max_iter : int, default=100
         For conjugate gradients: passes over the data at most.
+    precision : {"auto", "mixed", "float64"}, default="auto"
+        Whether rows are mapped and multiplied in float32, which is twice as fast;
+        matrices are summed over blocks and solved in float64 with any of them.
+        "auto" keeps the type of ``X``, but takes "mixed" for float64 rows where that
+        saves time and cannot matter: ``alphas`` are given and the smallest is at least
+        :math:`2^{-23}\, \mathrm{tr}(Z^\top Z) / (4\, \mathrm{tol})`, see
+        `surff.normal_equations.float32_error`, and n m^2 is 1e10 or more. Conjugate
+        gradients go by ``tol`` alone.
     alpha_per_target : bool, default=False
         Choose an alpha for each target; ``scoring`` must be None, "r2" or
         "neg_mean_squared_error".
@@ -124,7 +133,7 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
     ``O(n m (d + m))`` time for m components, and ``O(m^3)`` an alpha and fold. Memory
     is a block of features and a matrix of m by m a thread, and ``n_splits + 4`` such
     matrices (twice ``n_splits`` where the splits are not a partition of the rows), in
-    float64; float32 data are multiplied in float32 and summed in float64.
+    float64.
 
     Features that look at ``y`` (``select="surrogate"``) are fitted anew to the training
     rows of each split, so ``best_score_`` is that of rows whose targets nothing has
@@ -163,6 +172,7 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         solver="cholesky",
         tol=1e-2,
         max_iter=100,
+        precision="auto",
         alpha_per_target=False,
         keep_equations=True,
     ):
@@ -175,6 +185,7 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.precision = precision
         self.alpha_per_target = alpha_per_target
         self.keep_equations = keep_equations
 
@@ -430,9 +441,12 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
     solver : {"cholesky", "eigh", "cg", "auto"}, default="cholesky"
         See `KernelRidgeRegressor`, as for the next two.
     tol : float, default=1e-2
-        Error of predictions at which conjugate gradients stop.
+        Error of predictions at which conjugate gradients stop, and the bound on it for
+        ``precision="auto"``.
     max_iter : int, default=100
         Passes over the data at most.
+    precision : {"auto", "mixed", "float64"}, default="auto"
+        See `KernelRidgeRegressor`.
     probability : bool, default=False
         Calibrate `predict_proba` on predictions of rows left out, by ``cv``: one more
         pass over the data.
@@ -500,6 +514,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         solver="cholesky",
         tol=1e-2,
         max_iter=100,
+        precision="auto",
         probability=False,
         keep_equations=True,
     ):
@@ -512,6 +527,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.precision = precision
         self.probability = probability
         self.keep_equations = keep_equations
 

@@ -126,8 +126,12 @@ def banded_solutions(gram, moments, alphas):
 
 
 def cholesky_solution(gram, moments, alpha, factor):
-    """Coefficients of one alpha, None where singular; overwrites ``factor``."""
-    np.copyto(factor, gram)
+    """Coefficients of one alpha, None where singular; overwrites ``factor``.
+
+    ``factor`` may be ``gram``.
+    """
+    if factor is not gram:
+        np.copyto(factor, gram)
     diagonal = np.einsum("ii->i", factor)
     diagonal += alpha
     scale = diagonal.copy()
@@ -229,7 +233,7 @@ def solver_beside(solver, X):
     return solver
 
 
-def solve(equations, alpha, solver="cholesky"):
+def solve(equations, alpha, solver="cholesky", overwrite=False):
     """Coefficients and intercepts for one alpha.
 
     Parameters
@@ -240,6 +244,9 @@ def solve(equations, alpha, solver="cholesky"):
         Regularisation, >= 0.
     solver : {"cholesky", "eigh"} or callable, default="cholesky"
         Key of `SOLVERS`, or a function such as these.
+    overwrite : bool, default=False
+        Whether "cholesky" may factor in the memory of the Gram matrix, which saves a
+        matrix and leaves ``equations`` useless.
 
     Returns
     -------
@@ -251,7 +258,11 @@ def solve(equations, alpha, solver="cholesky"):
     SingularError
         If Cholesky's matrix is singular to working precision.
     """
-    coef = next(solver_of(solver)(equations.gram, equations.moments, [alpha]))
+    gram, moments = equations.gram, equations.moments
+    if overwrite and solver == "cholesky":
+        coef = cholesky_solution(gram, moments, alpha, gram)
+    else:
+        coef = next(solver_of(solver)(gram, moments, [alpha]))
     if coef is None:
         raise SingularError(
             f"Z^T Z + alpha I is singular to working precision (alpha={alpha:.3g}, "
