@@ -15,8 +15,8 @@ One run on one device, which prints a Markdown report and fails if a parity does
 Without a card, ``--device cpu`` checks parity and runs a small fit, so that the script
 is known to work; the report says which figures a card would add.
 
-Run: ``python benchmarks/gpu_check.py --device cuda --out report.md``. Needs 8 GB on the
-card and 10 GB beside it; ``--quick`` takes a tenth of the rows and 2,048 columns.
+Run: ``python benchmarks/gpu_check.py --device cuda --out report.md``. Needs 10 GB on
+the card and 16 GB beside it; ``--quick`` takes a tenth of the rows and 2,048 columns.
 """
 
 import argparse
@@ -227,10 +227,12 @@ def tf32(device, X, y, m):
         for name in ("float64", "highest", "high"):
             if name != "float64":
                 torch.set_float32_matmul_precision(name)
-            there = rows.double() if name == "float64" else rows
+            exact = name == "float64"
+            there = rows.double() if exact else rows
+            one = clone(model).set_params(precision="float64" if exact else "auto")
             with config_context(array_api_dispatch=True):
                 middle, low, high, fitted = median_time(
-                    device, lambda there=there: clone(model).fit(there, labels)
+                    device, lambda one=one, there=there: one.fit(there, labels)
                 )
                 decisions[name] = fitted.decision_function(there).double()
             error = (decisions[name] - decisions["float64"]).abs()
@@ -263,6 +265,7 @@ def report(device, quick):
     tf32_is = "on" if torch.backends.cuda.matmul.allow_tf32 else "off"
     parts = [
         "# Check of PyTorch tensors against NumPy",
+        f"`python benchmarks/gpu_check.py --device {device}{' --quick' * quick}`",
         f"PyTorch {torch.__version__} on {card}, NumPy {np.__version__}, surff "
         f"{surff.__version__}. The precision of float32 products is "
         f'"{precision}" (`torch.get_float32_matmul_precision()`): TF32 is {tf32_is}.',

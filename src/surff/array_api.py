@@ -129,7 +129,7 @@ def asarray_like(values, X, dtype=None):
     if xp is None:
         return np.asarray(values).astype(dtype, copy=False)
     if values.dtype.kind == "f":  # the device may have no float64
-        values = values.astype(f"f{itemsize(dtype, X)}")
+        values = values.astype(f"f{itemsize(dtype, X)}", copy=False)
     # NumPy's arrays may be read-only or run backwards, which PyTorch does not take.
     return xp.asarray(np.array(values, order="C"), dtype=dtype, device=device(X))
 
