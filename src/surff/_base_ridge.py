@@ -20,6 +20,7 @@ from surff._linear import LinearOnFeatures
 from surff._validation import FLOAT_DTYPES, as_generator, validated
 from surff.alpha_selection import AlphaPath, best_index, climb, relative_grid
 from surff.array_api import (
+    array_api_support,
     asarray_like,
     namespace_of,
     other_namespace,
@@ -668,7 +669,7 @@ class BaseKernelRidge(LinearOnFeatures):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.array_api_support = self._numpy_only() is None
+        tags.array_api_support = array_api_support(self)
         return tags
 
     def __getstate__(self):

@@ -11,6 +11,7 @@ its own library.
 import copy
 
 import numpy as np
+import scipy
 from array_api_compat import (
     array_namespace,
     device,
@@ -24,6 +25,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 
 __all__ = [
+    "array_api_support",
     "asarray_like",
     "check_same_place",
     "check_supported",
@@ -170,6 +172,16 @@ def wide_dtype(X):
     """float64 in the namespace of ``X``, float32 where its device has no float64."""
     xp = namespace_of(X)
     return xp.float64 if supports_float64(X) else xp.float32
+
+
+def array_api_support(estimator):
+    """The tag of an estimator that takes other arrays unless an option needs NumPy's.
+
+    scikit-learn dispatches no array at all with SciPy before 1.14, and its checks of
+    estimators with the tag then fail.
+    """
+    version = tuple(int(part) for part in scipy.__version__.split(".")[:2])
+    return version >= (1, 14) and estimator._numpy_only() is None
 
 
 def check_supported(estimator, X):

@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 from surff._validation import as_generator, checked_weight, one_of, validated
 from surff.adaptation import ADAPTATIONS
 from surff.array_api import (
+    array_api_support,
     asarray_like,
     check_same_place,
     numpy_dtype,
@@ -301,9 +302,8 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 if getattr(rule, "takes_arrays", False)
             ]
             return "select", self.select, f"None or one of {able}"
-        if self.adapt is not None:
-            return "adapt", self.adapt, "None"
-        return None
+        adapt = getattr(self, "adapt", None)  # stored models may be older
+        return None if adapt is None else ("adapt", adapt, "None")
 
     def _map(self):
         """The fitted map of checked row blocks."""
@@ -338,7 +338,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.array_api_support = self._numpy_only() is None
+        tags.array_api_support = array_api_support(self)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.target_tags.required = _flag(
             self.select, SELECTORS, "needs_target", False
