@@ -5,6 +5,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 DEMO ?= demo
+PEERS ?= build/peers
+A ?= HEAD~1
+B ?= HEAD
 TEST_EXTRAS := test,persist
 ifdef TORCH
 TEST_EXTRAS := $(TEST_EXTRAS),torch
@@ -21,11 +24,11 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help demo test lint format bench bench-peers bench-compare docs clean
 
 help: ## list the goals
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
-	@echo "variables: PYTHON=$(PYTHON) VENV=$(VENV) DEMO=$(DEMO) SURFF_DATA=$(SURFF_DATA)"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
+	@echo "variables: PYTHON=$(PYTHON) VENV=$(VENV) DEMO=$(DEMO) SURFF_DATA=$(SURFF_DATA) PEERS=$(PEERS)"
 
 demo: $(VENV)/.cli ## the paper's table at a few sizes, in about a minute
 	$(BIN)/surff demo --out $(DEMO)
@@ -41,9 +44,16 @@ format: $(VENV)/.dev ## mend style and format where ruff can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.cli ## the feature map and the methods' costs, in ratios
-	$(BIN)/python benchmarks/feature_map.py
-	$(BIN)/python benchmarks/generation.py
+bench: $(VENV)/.cli ## beside scikit-learn and installed peers: benchmarks/results/compare.md
+	$(BIN)/python benchmarks/feature_map.py --repeats 5
+	$(BIN)/python benchmarks/generation.py --repeats 5
+	$(BIN)/python benchmarks/compare.py $(if $(wildcard $(PEERS)/peers.json),--peers $(PEERS))
+
+bench-peers: $(VENV)/.cli ## other libraries in environments of their own, for make bench
+	$(BIN)/python benchmarks/peers.py $(PEERS)
+
+bench-compare: $(VENV)/.cli ## has commit B become slower than A? make bench-compare A=main B=HEAD
+	$(BIN)/python benchmarks/regression.py $(A) $(B)
 
 docs: $(VENV)/.dev ## the documentation, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

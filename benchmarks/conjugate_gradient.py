@@ -1,6 +1,8 @@
 """Conjugate gradients against Cholesky on covtype: time, accuracy, peak memory.
 
-Both fit the training half with the same features and alpha and predict the other half.
+All fit the training half with the same features and alpha and predict the other half;
+Cholesky's Gram matrix is formed in float32 blocks ("mixed") and in float64. Peak memory
+is that of the process until then, data included.
 The time of the Gram matrix grows as the rows times the columns squared, so at many
 columns ``--gram-rows`` measures it on the first rows and multiplies; accuracy is then
 that of conjugate gradients alone. Run: ``python benchmarks/conjugate_gradient.py
@@ -8,10 +10,10 @@ that of conjugate gradients alone. Run: ``python benchmarks/conjugate_gradient.p
 """
 
 import argparse
-import resource
 
 import numpy as np
 
+from children import peak_memory
 from paired import add_clock, clock_and_limit
 from surff import FourierFeatures, KernelRidgeClassifier
 from surff.datasets import load
@@ -28,11 +30,6 @@ def halves(dtype):
     return X[train], y[train], X[test], y[test]
 
 
-def peak_gigabytes():
-    """Peak memory of this process until now."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--multiple", type=int, default=64, help="s / d")
@@ -40,6 +37,10 @@ def main():
     parser.add_argument("--gamma", type=float, default=0.2)
     parser.add_argument("--alpha", type=float, default=1.0)
     parser.add_argument("--tol", type=float, nargs="+", default=[3e-2, 1e-2])
+    parser.add_argument(
+        "--precisions", nargs="+", choices=["mixed", "float64"],
+        default=["mixed", "float64"], help="of Cholesky's Gram matrix",
+    )  # fmt: skip
     parser.add_argument("--gram-rows", type=int, help="rows for the Gram matrix")
     add_clock(parser)
     options = parser.parse_args()
@@ -62,7 +63,7 @@ def main():
         score = f"{100 * model.score(X_test, y_test):.2f}" if accuracy else "-"
         print(
             f"| {name} | {seconds[name]:.1f} | {model.n_iter_} | {score} "
-            f"| {peak_gigabytes():.2f} |",
+            f"| {peak_memory() / 1e9:.2f} |",
             flush=True,
         )
 
@@ -70,21 +71,24 @@ def main():
         for tol in options.tol:
             model = KernelRidgeClassifier(**new, solver="cg", tol=tol)
             row(f"cg, tol={tol:g}", model)
-        model = KernelRidgeClassifier(**new)
-        if options.gram_rows is None:
-            row("cholesky", model)
-        else:
+        for precision in options.precisions:
+            name = f"cholesky, {precision}"
+            model = KernelRidgeClassifier(**new, precision=precision)
+            if options.gram_rows is None:
+                row(name, model)
+                continue
             # Twice the rows less once the rows: the factorisation drops out.
             n = options.gram_rows
-            row(f"cholesky, {n} rows", model, n, accuracy=False)
-            row(f"cholesky, {2 * n} rows", model, 2 * n, accuracy=False)
+            row(f"{name}, {n} rows", model, n, accuracy=False)
+            row(f"{name}, {2 * n} rows", model, 2 * n, accuracy=False)
             once, twice = list(seconds.values())[-2:]
-            seconds["cholesky"] = once + (twice - once) * (len(X) - n) / n
-            print(f"| cholesky, from these | {seconds['cholesky']:.1f} | 1 | - | - |")
+            seconds[name] = once + (twice - once) * (len(X) - n) / n
+            print(f"| {name}, from these | {seconds[name]:.1f} | 1 | - | - |")
     print()
-    for tol in options.tol:
-        faster = seconds["cholesky"] / seconds[f"cg, tol={tol:g}"]
-        print(f"cholesky / cg at tol={tol:g}: {faster:.1f}")
+    for precision in options.precisions:
+        for tol in options.tol:
+            faster = seconds[f"cholesky, {precision}"] / seconds[f"cg, tol={tol:g}"]
+            print(f"cholesky, {precision} / cg at tol={tol:g}: {faster:.1f}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import argparse
 import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 
-from paired import ratio, rounds
+from children import ratio
+from paired import rounds
 from surff.fourier import fourier_features
 
 #: Rows, input columns, frequencies: EEG at 32 d, covtype at 16 d, a wide input.

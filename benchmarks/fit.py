@@ -16,7 +16,6 @@ Run: ``python benchmarks/fit.py --dtype float32``. Needs 10 GB for scikit-learn.
 
 import argparse
 import multiprocessing
-import resource
 import tempfile
 from pathlib import Path
 
@@ -26,7 +25,8 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.pipeline import make_pipeline
 
-from paired import add_clock, clock_and_limit, ratio
+from children import peak_memory, ratio
+from paired import add_clock, clock_and_limit
 from surff import FourierFeatures, KernelRidgeRegressor
 from surff.datasets import load
 
@@ -83,10 +83,10 @@ def fit_in_child(name, m, path):
     """Peak memory in bytes of this process."""
     with np.load(path) as data:
         model(name, m, data["X"].dtype).fit(data["X"], data["y"])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return peak_memory()
 
 
-def peak_memory(name, m, path):
+def peak_of_fit(name, m, path):
     """Peak memory of a process of its own; called before this one has grown."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(fit_in_child, (name, m, path))
@@ -158,7 +158,7 @@ def main():
         print(f"covtype {n_rows} x {d}, {m} columns, {dtype}, {options.repeats} rounds")
         print("\n| | median | min to max |\n|---|---:|---|", flush=True)
         if "memory" in options.parts:
-            ours, theirs = (peak_memory(name, m, path) for name in ("surff", "ridge"))
+            ours, theirs = (peak_of_fit(name, m, path) for name in ("surff", "ridge"))
             report("GB at the peak of a fit at one alpha", [ours / 1e9] * 3)
             report("RBFSampler + Ridge / fit, peak memory", [theirs / ours] * 3)
         with np.load(path) as data:

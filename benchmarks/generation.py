@@ -8,7 +8,8 @@ by round. Run: ``python benchmarks/generation.py``.
 
 import argparse
 
-from paired import ratio, rounds
+from children import ratio
+from paired import rounds
 from surff.experiments.protocol import (
     load_problem,
     map_pass,

@@ -3,9 +3,9 @@
 On a shared machine absolute times drift; the ratio of two runs that follow one another
 does not. `rounds` runs every callable for a while in each round and keeps the median,
 so that none pays for what the one before left behind (cold caches, BLAS threads that
-spin on the other cores for some 30 ms after a product); `ratio` compares two of them
-round by round. Where other programs keep the processor busy, `add_clock` offers to
-count the processor's time of a single thread instead, which they hardly change.
+spin on the other cores for some 30 ms after a product); `children.ratio` compares two
+of them round by round. Where other programs keep the processor busy, `add_clock` offers
+to count the processor's time of a single thread instead, which they hardly change.
 """
 
 import contextlib
@@ -14,7 +14,9 @@ import time
 
 from threadpoolctl import threadpool_limits
 
-__all__ = ["add_clock", "clock_and_limit", "ratio", "rounds"]
+from children import ratio
+
+__all__ = ["add_clock", "clock_and_limit", "print_rates", "print_rates_head", "rounds"]
 
 
 def add_clock(parser):
@@ -67,7 +69,34 @@ def rounds(callables, repeats, in_a_row=5, at_least=0.3, clock=time.perf_counter
     return seconds
 
 
-def ratio(numerator, denominator):
-    """Median, minimum and maximum of the ratios round by round."""
-    ratios = [a / b for a, b in zip(numerator, denominator, strict=True)]
-    return statistics.median(ratios), min(ratios), max(ratios)
+def print_rates_head():
+    """Print the head of a table of `print_rates`."""
+    print("| dtype | rows | columns | thousand rows/s | surff / sklearn | min to max |")
+    print("|---|---|---:|---:|---:|---|")
+
+
+def print_rates(X, columns, ours, theirs, repeats, clock):
+    """Print the row of a table: rows a second, ours and over theirs.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_rows, n_features)
+        What both are called with.
+    columns : int
+        Of our feature map.
+    ours, theirs : callable
+    repeats : int
+        Rounds, of three calls each at least.
+    clock : callable
+        As in `rounds`.
+    """
+    callables = {"surff": lambda: ours(X), "sklearn": lambda: theirs(X)}
+    seconds = rounds(callables, repeats, in_a_row=3, clock=clock)
+    n_rows, n_features = X.shape
+    rate = statistics.median(n_rows / s for s in seconds["surff"]) / 1e3
+    median, low, high = ratio(seconds["sklearn"], seconds["surff"])
+    print(
+        f"| {X.dtype} | {n_rows} x {n_features} | {columns} | {rate:.0f} "
+        f"| {median:.1f} | {low:.1f} to {high:.1f} |",
+        flush=True,
+    )

@@ -5,11 +5,11 @@ includes everything. Run: ``python benchmarks/peak_memory.py --multiple 16``.
 """
 
 import argparse
-import resource
 import time
 
 import numpy as np
 
+from children import peak_memory
 from surff import FourierFeatures, KernelRidgeClassifier
 from surff.datasets import load
 
@@ -28,12 +28,11 @@ def main():
     start = time.perf_counter()
     model = KernelRidgeClassifier(features).fit(X, y)
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(
         f"covtype {X.shape[0]} x {X.shape[1]} {X.dtype}, {features.n_components} "
         f"columns, {len(model.alpha_path_.alphas)} alphas, 5 folds: accuracy "
         f"{model.best_score_:.4f} (cross-validated), {seconds:.0f} s, "
-        f"peak memory {peak / 1e9:.2f} GB"
+        f"peak memory {peak_memory() / 1e9:.2f} GB"
     )
 
 

@@ -12,7 +12,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
-from paired import add_clock, clock_and_limit, ratio, rounds
+from paired import add_clock, clock_and_limit, print_rates, print_rates_head
 from surff import FourierFeatures, KernelRidgeRegressor
 
 #: Rows, input columns and columns of the map.
@@ -31,19 +31,7 @@ def compare(dtype, repeats, clock):
     theirs = make_pipeline(sampler, Ridge(1.0))
     for model in (ours, theirs):
         model.fit(X[:5000], y[:5000])
-    seconds = rounds(
-        {"surff": lambda: ours.predict(X), "sklearn": lambda: theirs.predict(X)},
-        repeats,
-        in_a_row=3,
-        clock=clock,
-    )
-    rate = np.median([ROWS / s for s in seconds["surff"]]) / 1e3
-    median, low, high = ratio(seconds["sklearn"], seconds["surff"])
-    print(
-        f"| {np.dtype(dtype).name} | {ROWS} x {FEATURES} | {COLUMNS} | {rate:.0f} "
-        f"| {median:.1f} | {low:.1f} to {high:.1f} |",
-        flush=True,
-    )
+    print_rates(X, COLUMNS, ours.predict, theirs.predict, repeats, clock)
 
 
 def main():
@@ -52,8 +40,7 @@ def main():
     add_clock(parser)
     options = parser.parse_args()
     clock, limit = clock_and_limit(options)
-    print("| dtype | rows | columns | thousand rows/s | surff / sklearn | min to max |")
-    print("|---|---|---:|---:|---:|---|")
+    print_rates_head()
     with limit:
         for dtype in (np.float64, np.float32):
             compare(dtype, options.repeats, clock)

@@ -10,7 +10,8 @@ import argparse
 
 import numpy as np
 
-from paired import add_clock, clock_and_limit, ratio, rounds
+from children import ratio
+from paired import add_clock, clock_and_limit, rounds
 from surff._threads import map_slices
 from surff.draws import StructuredOrthogonal
 from surff.fourier import fourier_features

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.kernel_approximation import RBFSampler
 
-from paired import add_clock, clock_and_limit, ratio, rounds
+from paired import add_clock, clock_and_limit, print_rates, print_rates_head
 from surff import FourierFeatures
 
 #: Rows, input columns, share of entries that are not zero, and frequencies.
@@ -28,19 +28,7 @@ def compare(dtype, columns, repeats, clock):
     X = sparse.csr_matrix((values, words, pointers), shape=(ROWS, FEATURES))
     ours = FourierFeatures(columns, gamma=0.5, random_state=0).fit(X)
     theirs = RBFSampler(gamma=0.5, n_components=FREQUENCIES, random_state=0).fit(X)
-    seconds = rounds(
-        {"surff": lambda: ours.transform(X), "sklearn": lambda: theirs.transform(X)},
-        repeats,
-        in_a_row=3,
-        clock=clock,
-    )
-    rate = np.median([ROWS / s for s in seconds["surff"]]) / 1e3
-    median, low, high = ratio(seconds["sklearn"], seconds["surff"])
-    print(
-        f"| {np.dtype(dtype).name} | {ROWS} x {FEATURES} | {columns} | {rate:.0f} "
-        f"| {median:.1f} | {low:.1f} to {high:.1f} |",
-        flush=True,
-    )
+    print_rates(X, columns, ours.transform, theirs.transform, repeats, clock)
 
 
 def main():
@@ -50,8 +38,7 @@ def main():
     options = parser.parse_args()
     clock, limit = clock_and_limit(options)
     print(f"RBFSampler has {FREQUENCIES} columns.\n")
-    print("| dtype | rows | columns | thousand rows/s | surff / sklearn | min to max |")
-    print("|---|---|---:|---:|---:|---|")
+    print_rates_head()
     with limit:
         for dtype in (np.float64, np.float32):
             for columns in (FREQUENCIES, 2 * FREQUENCIES):

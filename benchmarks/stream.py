@@ -8,12 +8,10 @@ proportional to the rows. Run: ``python benchmarks/stream.py --one-thread``.
 
 import argparse
 import multiprocessing
-import resource
-import sys
-from pathlib import Path
 
 import numpy as np
 
+from children import peak_memory
 from paired import add_clock, clock_and_limit
 from surff import FourierFeatures, KernelRidgeRegressor
 from surff.sources import BlockRows
@@ -34,16 +32,6 @@ def source(n_rows):
             yield X, np.sin(X[:, 0]) * X[:, 1]
 
     return BlockRows(blocks)
-
-
-def peak_memory():
-    """Bytes that this process has held at most."""
-    status = Path("/proc/self/status")
-    if status.exists():  # resource's figure counts what the parent held, too
-        line = next(x for x in status.read_text().splitlines() if "VmHWM" in x)
-        return int(line.split()[1]) * 1024
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def fit(n_rows, options):

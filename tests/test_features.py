@@ -317,6 +317,16 @@ def test_random_state_takes_all_kinds():
     assert not np.array_equal(first.frequencies_, second.frequencies_)
 
 
+def test_transforming_sparse_rows_copies_no_frequencies():
+    X = sparse.random(40, 900, 0.01, "csr", None, 0)
+    features = FourierFeatures(64, gamma=0.7, random_state=0).fit(X)
+    dense = FourierFeatures(64, gamma=0.7, random_state=0).fit(X.toarray())
+    assert_array_equal(features.frequencies_, dense.frequencies_)
+    by_feature = features._map()._rows_of_weights
+    assert np.shares_memory(by_feature, features.frequencies_)
+    assert_allclose(features.transform(X), dense.transform(X.toarray()), atol=1e-12)
+
+
 @pytest.mark.parametrize(
     "form",
     [sparse.csr_matrix, sparse.csc_matrix, sparse.coo_matrix, sparse.csr_array,

@@ -412,6 +412,7 @@ def benchmark(
     from rich.console import Console
 
     from surff.experiments import benchmark, benchmark_table
+    from surff.experiments.methods import PACKAGES, why_not
     from surff.experiments.store import ResultStore
 
     with plain_errors(ValueError):
@@ -429,6 +430,9 @@ def benchmark(
     with plain_errors():
         out.mkdir(parents=True, exist_ok=True)
         store = ResultStore(out / "benchmark.jsonl", benchmark.KEY)
+        for method in config.methods:
+            if method in PACKAGES and (reason := why_not(method, 1, 1)):
+                typer.echo(f"{method} is left out: it needs {reason}.")
         finished = _until_stopped(
             lambda bar: benchmark.run_benchmark(config, store, bar), out
         )

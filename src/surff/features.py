@@ -259,6 +259,10 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.frequencies_, self.importance_weights_ = frequencies, weights
         if self.adapt is not None:
             self._adapt(X, Y, rng, sample_weight)
+        if isinstance(self.frequencies_, np.ndarray):
+            # Laid out by feature, as products read them: for sparse rows every call of
+            # transform would copy them, for dense ones every block a little longer.
+            self.frequencies_ = np.asfortranarray(self.frequencies_)
         self.__dict__.pop("phase_", None)  # an earlier fit's
         if self.n_components % 2:
             # Drawn last: more columns extend the same frequencies.

@@ -37,7 +37,7 @@ from surff.experiments.benchmark_table import (
     rich_benchmark,
     write_benchmark,
 )
-from surff.experiments.methods import PEERS
+from surff.experiments.methods import PACKAGES, PEERS, why_not
 from surff.experiments.store import ResultStore
 from surff.experiments.table2 import Trial
 
@@ -59,6 +59,9 @@ def small_grids(monkeypatch):
         benchmark, "BOOSTING_GRID", {"learning_rate": [0.2], "max_leaf_nodes": [7]}
     )
     monkeypatch.setattr(
+        benchmark, "XGBOOST_GRID", {"learning_rate": [0.2], "max_depth": [4]}
+    )
+    monkeypatch.setattr(
         benchmark, "MLP_GRID", {"alpha": [1e-5], "learning_rate_init": [0.05]}
     )
     with threadpool_limits(1):
@@ -68,6 +71,9 @@ def small_grids(monkeypatch):
 @pytest.mark.parametrize("classification", [True, False])
 @pytest.mark.parametrize("method", [*KERNEL_METHODS, *PEERS])
 def test_every_method_is_tuned_fitted_and_tested(small_grids, method, classification):
+    if method in PACKAGES:
+        module, _ = PACKAGES[method]
+        pytest.importorskip(module, reason=f"{module} is a peer, not a dependency")
     task, config = waves(classification=classification), Benchmark()
     part = benchmark.prepared(task, 1, 0)
     row = trial_row(task, part, config, Trial(task.name, 8, 1, (method,), 1.0))
@@ -229,7 +235,7 @@ def test_text_marks_what_differs(tmp_path):
     auto = [line for line in lines if "adapted (auto)" in line]
     assert "91.05 ± 0.03 •" in auto[0]
     assert "40.05 ± 0.03 ◦" in auto[1]
-    assert [text.strip() for text in auto[-1].split("|")[2:4]] == ["1d", "16d"]
+    assert [text.strip() for text in auto[-1].split("|")[2:4]] == ["1d (1)", "16d (1)"]
     assert any("critical difference" in line for line in lines)
     assert len(rich_benchmark(benchmark_cells(rows))) == 3
     assert "stretches" not in " ".join(captions(config, rows))
@@ -262,3 +268,17 @@ def test_suites_are_of_tasks_and_methods_have_names():
     assert "eeg-time" in SUITES["core"]
     assert set(method_labels()) == {*KERNEL_METHODS, *PEERS}
     assert pickle.loads(pickle.dumps(Benchmark())) == Benchmark()
+
+
+def test_methods_that_are_not_installed_are_left_out_and_stored_rows_kept(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr(
+        "surff.experiments.methods.PACKAGES", {"xgboost": ("no_such_module", "x")}
+    )
+    assert why_not("xgboost", 3, 1) == "pip install x"
+    config = Benchmark(tasks=("breast_cancer",), methods=("xgboost",), splits=2)
+    store = ResultStore(tmp_path / "rows.jsonl", KEY)
+    assert benchmark.missing_trials(config, store) == []
+    stored = benchmark.row_of(config, "breast_cancer", 0, 1, "xgboost")
+    assert select_rows(config, [stored]) == [stored]

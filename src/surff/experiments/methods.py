@@ -5,6 +5,8 @@ other ways of surff to a feature map, under the protocol ``fair`` alone, which i
 only one that is the same for all. `features_of` makes the features of any of them.
 """
 
+import importlib.util
+
 from surff.adaptation import ADAPTATIONS
 from surff.draws import DRAWS
 from surff.features import FourierFeatures
@@ -16,6 +18,7 @@ __all__ = [
     "LEVERAGE_LAMBDA",
     "METHODS",
     "MORE",
+    "PACKAGES",
     "PEERS",
     "all_methods",
     "features_of",
@@ -60,8 +63,12 @@ MORE = {
 PEERS = {
     "mlp": "MLP of the same width",
     "boosting": "HistGradientBoosting",
+    "xgboost": "XGBoost",
     "kernel-ridge": "exact kernel ridge",
 }
+
+#: Packages of the methods that surff does not depend on: module, and what to install.
+PACKAGES = {"xgboost": ("xgboost", "xgboost-cpu")}
 
 #: lambda of the ridge leverage scores.
 LEVERAGE_LAMBDA = 0.05
@@ -78,7 +85,10 @@ def all_methods():
 
 
 def why_not(method, n_features, multiple):
-    """Why a method has no map of that size; None where it has."""
+    """Why a method cannot run at that size; None where it can."""
+    module, package = PACKAGES.get(method, (None, None))
+    if module and importlib.util.find_spec(module) is None:
+        return f"pip install {package}"
     if method == "sparse_grid" and multiple < 2:
         return f"its smallest grid has {n_features + 1} points"
     return None
