@@ -10,7 +10,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
@@ -26,6 +26,16 @@ from surff.alpha_selection import (
     climb,
     relative_grid,
 )
+from surff.array_api import (
+    array_api_support,
+    asarray_like,
+    namespace_of,
+    other_namespace,
+    supports_float64,
+    to_numpy,
+    wide_dtype,
+)
+from surff.blocks import rows_of
 from surff.conjugate_gradient import cheaper_than_cholesky, conjugate_gradient
 from surff.criteria import (
     Data,
@@ -36,7 +46,7 @@ from surff.criteria import (
 )
 from surff.distributed import DaskRows
 from surff.normal_equations import NormalEquations, accumulate, float32_error
-from surff.solvers import SOLVERS, solve
+from surff.solvers import SOLVERS, solve, solver_beside
 from surff.sources import positive_int
 from surff.streaming import (
     FoldsOfSource,
@@ -181,9 +191,10 @@ class BaseKernelRidge(LinearOnFeatures):
             return choice
         # A choice among alphas holds on to the equations for its caller.
         spare = choice.path is None and not self.keep_equations
-        self._solve(choice.total, choice.data.offset, X.dtype, spare)
+        self._solve(choice.total, choice.data.offset, X, spare)
         if self.keep_equations:
-            self.equations_, self._offset = choice.total, choice.data.offset
+            self.equations_ = choice.total
+            self._offset = _beside(X, choice.data.offset)
         return choice
 
     def _choose(self, features, X, y, Y, sample_weight):
@@ -198,11 +209,12 @@ class BaseKernelRidge(LinearOnFeatures):
         dtype = self._map_dtype(feature_map, X, alphas, sample_weight)
         feature_map = feature_map.astype(dtype)
         refit = self._refit(unfitted, X, Y, sample_weight, dtype)
-        solver = self._direct_solver()
+        solver = self._direct_solver(X)
         if (
             self.solver == "auto"
             and single
             and not self.keep_equations
+            and other_namespace(X) is None
             and cheaper_than_cholesky(*X.shape, feature_map.n_components)
         ):
             solver = "cg"
@@ -227,24 +239,40 @@ class BaseKernelRidge(LinearOnFeatures):
         alpha, score = best_alpha(path)
         return _Choice(features, criterion.total, alpha, score, path, criterion, data)
 
+    def _asked_dtype(self, X):
+        """The type of the map that ``precision`` asks for; that of X for "auto"."""
+        xp = namespace_of(X)
+        if self.precision == "auto":
+            return X.dtype
+        if self.precision == "float64" and not supports_float64(X):
+            raise ValueError(
+                "precision='float64' needs a device that has float64: use 'auto' or "
+                f"'mixed', got X on {X.device}."
+            )
+        return xp.float32 if self.precision == "mixed" else xp.float64
+
     def _map_dtype(self, feature_map, X, alphas, sample_weight):
         """In which type rows are mapped and multiplied."""
-        if self.precision != "auto":
-            return np.float32 if self.precision == "mixed" else np.float64
+        xp, dtype = namespace_of(X), self._asked_dtype(X)
         n, m = X.shape[0], feature_map.n_components
         # Unknown alphas may turn out to be tiny.
-        if X.dtype != np.float64 or alphas is None or n * m**2 < LARGE_GRAM:
-            return X.dtype
-        some = slice(None, None, max(1, n // NORM_ROWS))
-        Z = feature_map.astype(X.dtype)(X[some])
+        if (
+            self.precision != "auto"
+            or dtype != xp.float64
+            or alphas is None
+            or n * m**2 < LARGE_GRAM
+        ):
+            return dtype
+        some = np.arange(0, n, max(1, n // NORM_ROWS))
+        Z = feature_map.astype(dtype)(rows_of(X, some))
         n_rows = n if sample_weight is None else sample_weight.sum()
-        trace = n_rows * np.einsum("ij,ij->", Z, Z) / len(Z)
+        trace = n_rows * float(xp.sum(xp.square(Z))) / Z.shape[0]
         safe = float32_error(trace, alphas.min()) <= self.tol
-        return np.float32 if safe else np.float64
+        return xp.float32 if safe else dtype
 
-    def _direct_solver(self):
+    def _direct_solver(self, X):
         """The solver, where "auto" finds no reason to do without a Gram matrix."""
-        return "cholesky" if self.solver == "auto" else self.solver
+        return solver_beside("cholesky" if self.solver == "auto" else self.solver, X)
 
     def _target_offset(self, Y, sample_weight):
         """Mean of the targets: taken out, it costs the sums no digits."""
@@ -425,10 +453,13 @@ class BaseKernelRidge(LinearOnFeatures):
         self.intercept_ = intercept.astype(dtype)
         self.n_iter_ = max(1, solution.n_iter)
 
-    def _solve(self, total, offset, dtype, overwrite=False):
-        """Set the coefficients of ``alpha_``; ``overwrite`` leaves no equations."""
+    def _solve(self, total, offset, like, overwrite=False):
+        """Set the coefficients of ``alpha_``, arrays such as ``like``.
+
+        ``overwrite`` leaves no equations.
+        """
         centred = total.centred(self.fit_intercept, overwrite=overwrite)
-        solver = self._direct_solver()
+        solver = self._direct_solver(like)
         if np.ndim(self.alpha_):
             coef, intercept = (np.empty_like(a) for a in (centred[1], centred[3]))
             for alpha in np.unique(self.alpha_):
@@ -440,8 +471,8 @@ class BaseKernelRidge(LinearOnFeatures):
                 coef[:, targets], intercept[targets] = solve(some, alpha, solver)
         else:
             coef, intercept = solve(centred, self.alpha_, solver, overwrite)
-        self.coef_ = coef.T.astype(dtype)
-        self.intercept_ = (intercept + offset).astype(dtype)
+        self.coef_ = asarray_like(coef.T, like)
+        self.intercept_ = asarray_like(intercept + offset, like)
         self.n_iter_ = 1
 
     # -- fitting in pieces -------------------------------------------------------------
@@ -458,20 +489,19 @@ class BaseKernelRidge(LinearOnFeatures):
                 self._checked_features(), X, Y, sample_weight
             )
             # Any constant will do; the first rows' mean saves most of the digits.
-            self._offset = self._target_offset(Y, sample_weight)
+            self._offset = _beside(X, self._target_offset(Y, sample_weight))
             m = self.features_._map().n_components
             self.equations_ = NormalEquations(m, Y.shape[1])
-        feature_map = self._map_of_pieces(self.features_, X.dtype)
-        part = accumulate(feature_map, X, Y - self._offset, sample_weight)
+        feature_map = self._map_of_pieces(self.features_, X)
+        part = accumulate(feature_map, X, Y - to_numpy(self._offset), sample_weight)
         self.equations_.merge(part)
-        self._choose_from_equations(X.dtype)
+        self._choose_from_equations(X)
 
-    def _map_of_pieces(self, features, dtype):
+    def _map_of_pieces(self, features, X):
         """The map for rows that come in pieces: "auto" keeps their type."""
-        chosen = {"auto": dtype, "mixed": np.float32, "float64": np.float64}
-        return features._map().astype(chosen[self.precision])
+        return features._map().astype(self._asked_dtype(X))
 
-    def _choose_from_equations(self, dtype):
+    def _choose_from_equations(self, like):
         """Choose alpha by GCV, unless there is one only, and solve."""
         self.__dict__.pop("_posterior_", None)
         alphas = self._checked_alphas()
@@ -480,11 +510,11 @@ class BaseKernelRidge(LinearOnFeatures):
         else:
             self._positive(alphas, "gcv")
             criterion = GeneralizedCrossValidation.of_equations(
-                self.equations_, self.fit_intercept, self._direct_solver()
+                self.equations_, self.fit_intercept, self._direct_solver(like)
             )
             self.alpha_path_ = self._search(alphas, criterion)
             self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
-        self._solve(self.equations_, self._offset, dtype)
+        self._solve(self.equations_, to_numpy(self._offset), like)
 
     # -- data that do not fit in memory ------------------------------------------------
 
@@ -539,7 +569,7 @@ class BaseKernelRidge(LinearOnFeatures):
         # Any constant will do; a sample's mean saves most of the digits.
         self._offset = self._target_offset(Y, weight)
 
-        feature_map = self._map_of_pieces(self.features_, sample.X.dtype)
+        feature_map = self._map_of_pieces(self.features_, sample.X)
         seen = sample.keys if sampled else None
         equations = equations_of(
             passes,
@@ -559,7 +589,7 @@ class BaseKernelRidge(LinearOnFeatures):
                 self._offset,
                 None,
                 self.fit_intercept,
-                self._direct_solver(),
+                self._direct_solver(sample.X),
             )
             scorer = functools.partial(self._scorer, None, Y=None)
             if refitted:
@@ -571,10 +601,10 @@ class BaseKernelRidge(LinearOnFeatures):
             self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
             # Not before: workers are sent the model, and need no equations.
             self.equations_ = equations.total
-            self._solve(self.equations_, self._offset, sample.X.dtype)
+            self._solve(self.equations_, self._offset, sample.X)
         else:
             self.equations_ = equations.total
-            self._choose_from_equations(sample.X.dtype)
+            self._choose_from_equations(sample.X)
         self._unwrap(sample.y)
         if source.feature_names is not None:
             self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)
@@ -590,7 +620,7 @@ class BaseKernelRidge(LinearOnFeatures):
             left_out = (fold, n_folds)
             rows = WorkerRows(passes, self._coded, left_out)
             own = clone(features)._fit(rows, Y)
-            feature_map = self._map_of_pieces(own, rows.dtype)
+            feature_map = self._map_of_pieces(own, rows)
             sides = sides_of(passes, feature_map, self._coded, self._offset, left_out)
             splits.append(Split(*sides, None, feature_map))
         return splits
@@ -669,10 +699,43 @@ class BaseKernelRidge(LinearOnFeatures):
 
         return Passes(source, check)
 
+    def _numpy_only(self):
+        """See `surff.array_api.check_supported`."""
+        features = self.features
+        if isinstance(features, FrozenEstimator):
+            features = features.estimator
+        if features is None:
+            found = None
+        elif isinstance(features, BaseEstimator) and hasattr(features, "_numpy_only"):
+            found = features._numpy_only()
+        else:
+            found = "features", features, "FourierFeatures"
+        if found is not None:
+            return found
+        if self.solver == "cg":
+            return "solver", self.solver, "'cholesky' or 'eigh'"
+        if isinstance(self.cv, str) and self.cv == "loo":
+            return "cv", self.cv, "'gcv' or folds"
+        if self.scoring not in self._streamed_scoring:
+            return "scoring", self.scoring, f"one of {self._streamed_scoring}"
+        if self.probability:
+            return "probability", self.probability, "False"
+        return None
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = array_api_support(self)
+        return tags
+
     def __getstate__(self):
         state = super().__getstate__().copy()
         state.pop("_posterior_", None)  # follows from the rest
         return state
+
+
+def _beside(X, offset):
+    """A fitted array where ``X`` is, in float64 if there is such."""
+    return asarray_like(offset, X, wide_dtype(X))
 
 
 def check_columns(y, n_columns):

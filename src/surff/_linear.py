@@ -4,17 +4,17 @@ Check and fit it, fit it anew to a split's rows, and decide by a linear function
 features, block by block. The models add what is minimised.
 """
 
-import numpy as np
+from array_api_compat import device
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import (
     _check_n_features,
-    _check_sample_weight,
     check_is_fitted,
 )
 
-from surff._validation import validated
+from surff._validation import checked_weight, validated
+from surff.array_api import check_same_place, namespace_of, other_namespace, to_numpy
 from surff.blocks import each_block, rows_of
 from surff.features import FourierFeatures
 
@@ -26,16 +26,22 @@ def winning_labels(classes, decisions):
 
     Parameters
     ----------
-    classes : ndarray of shape (n_classes,)
-    decisions : ndarray of shape (n_samples, 1) or (n_samples, n_classes)
+    classes : array of shape (n_classes,)
+    decisions : array of shape (n_samples, 1) or (n_samples, n_classes)
 
     Returns
     -------
-    labels : ndarray of shape (n_samples,)
+    labels : array of shape (n_samples,)
+        NumPy's where ``classes`` are.
     """
+    xp = namespace_of(decisions)
     if decisions.shape[1] == 1:
-        return classes[(decisions[:, 0] > 0).astype(int)]
-    return classes[decisions.argmax(axis=1)]
+        winners = xp.astype(decisions[:, 0] > 0, xp.int64)
+    else:
+        winners = xp.argmax(decisions, axis=1)
+    if other_namespace(classes) is None:
+        return classes[to_numpy(winners)]
+    return xp.take(classes, winners, axis=0)
 
 
 class LinearOnFeatures(BaseEstimator):
@@ -71,6 +77,8 @@ class LinearOnFeatures(BaseEstimator):
             features = features.estimator
             check_is_fitted(features)
             _check_n_features(features, X, reset=False)
+            if hasattr(features, "frequencies_"):
+                check_same_place(features, features.frequencies_, X, "transform")
             return features
         features._fit(X, Y, sample_weight, spread)
         if hasattr(self, "feature_names_in_"):
@@ -96,27 +104,31 @@ class LinearOnFeatures(BaseEstimator):
 
     def _decisions(self, X):
         """Linear predictions of checked rows, shape (n_samples, k)."""
-        feature_map = self.features_._map().astype(X.dtype)
-        coef = np.ascontiguousarray(np.atleast_2d(self.coef_).T, dtype=X.dtype)
-        decisions = np.empty((X.shape[0], coef.shape[1]), dtype=X.dtype)
+        feature_map, xp = self.features_._map().astype(X.dtype), namespace_of(X)
+        coef = xp.asarray(self.coef_, dtype=X.dtype)
+        coef = xp.matrix_transpose(xp.reshape(coef, (-1, feature_map.n_components)))
+        decisions = xp.empty(
+            (X.shape[0], coef.shape[1]), dtype=X.dtype, device=device(coef)
+        )
 
         def decide(block, Z):
-            np.matmul(Z, coef, out=decisions[block])
+            decisions[block, ...] = Z @ coef
 
         each_block(decide, feature_map, X)
-        return decisions + self.intercept_.astype(X.dtype)
+        return decisions + xp.asarray(self.intercept_, dtype=X.dtype)
 
-    def _checked(self, X):
+    def _checked(self, X, method):
+        """Rows that a method was called with."""
         check_is_fitted(self)
-        return validated(self, X, reset=False)
+        X = validated(self, X, reset=False)
+        check_same_place(self, self.coef_, X, method)
+        return X
 
     def _checked_weight(self, sample_weight, X):
         """Weights of the rows, None for none given."""
         if sample_weight is None:
             return None
-        sample_weight = _check_sample_weight(
-            sample_weight, X, dtype=X.dtype, ensure_non_negative=True
-        )
+        sample_weight = checked_weight(sample_weight, X)
         if not sample_weight.any():
             raise ValueError("sample_weight must have a positive entry, got all zeros.")
         return sample_weight

@@ -4,9 +4,26 @@ import numbers
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
-__all__ = ["FLOAT_DTYPES", "as_generator", "one_of", "positive", "validated"]
+from surff.array_api import (
+    check_supported,
+    dispatched,
+    namespace_of,
+    numpy_dtype,
+    supports_float64,
+    to_numpy,
+    to_numpy_if_dispatched,
+)
+
+__all__ = [
+    "FLOAT_DTYPES",
+    "as_generator",
+    "checked_weight",
+    "one_of",
+    "positive",
+    "validated",
+]
 
 #: Types of data that are kept; others become the first.
 FLOAT_DTYPES = (np.float64, np.float32)
@@ -65,9 +82,17 @@ def positive(argument, value):
 def validated(estimator, X, y="no_validation", **options):
     """`sklearn.utils.validation.validate_data` that names the columns it refuses.
 
-    float64 and float32 are kept, CSR is kept and made of other sparse formats.
+    float64 and float32 are kept, CSR is kept and made of other sparse formats. An array
+    of another library is kept where the estimator takes it and refused where not.
     """
     options = {"dtype": FLOAT_DTYPES, "accept_sparse": "csr", **options}
+    if dispatched(X):
+        xp = namespace_of(X)
+        check_supported(estimator, X)
+        wide = (xp.float64,) if supports_float64(X) else ()
+        options["dtype"] = (*wide, xp.float32)
+        if not (y is None or isinstance(y, str)):
+            y = np.asarray(y)  # scikit-learn 1.6 takes no list beside other arrays
     try:
         return validate_data(estimator, X, y, **options)
     except ValueError as error:
@@ -77,9 +102,23 @@ def validated(estimator, X, y="no_validation", **options):
         raise ValueError(f"{error}\nColumns with NaN or infinity: {names}.") from None
 
 
+def checked_weight(sample_weight, X):
+    """Row weights, >= 0, as NumPy's array of the width of ``X``."""
+    return _check_sample_weight(
+        to_numpy_if_dispatched(sample_weight),
+        np.empty((X.shape[0], 0)),  # of X, only the number of rows matters
+        dtype=numpy_dtype(X),
+        ensure_non_negative=True,
+    )
+
+
 def _columns_not_finite(X):
     """Numbers of the columns that hold NaN or infinity, with their names if any."""
     names = getattr(X, "columns", None)
+    if dispatched(X):
+        xp = namespace_of(X)
+        bad = ~to_numpy(xp.all(xp.isfinite(X), axis=0))
+        return _named(bad, names)
     array = check_array(
         X, dtype=np.float64, accept_sparse="csc", ensure_all_finite=False
     )
@@ -89,6 +128,10 @@ def _columns_not_finite(X):
         ) * np.diff(array.indptr)
     else:
         bad = ~np.isfinite(array).all(axis=0)
+    return _named(bad, names)
+
+
+def _named(bad, names):
     columns = [
         f"{j}" if names is None else f"{j} ({names[j]!r})" for j in np.flatnonzero(bad)
     ]

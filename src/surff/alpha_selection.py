@@ -18,9 +18,10 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas
 
+from surff.array_api import asarray_like, to_numpy
 from surff.blocks import each_block
 from surff.normal_equations import NormalEquations, accumulate
-from surff.solvers import SOLVERS, intercept
+from surff.solvers import intercept, solver_of
 
 __all__ = [
     "AlphaPath",
@@ -125,7 +126,7 @@ def coefficient_path(equations, alphas, fit_intercept=True, solver="cholesky"):
     m, k = centred.moments.shape
     coefs = np.full((m, len(alphas), k), np.nan)
     intercepts = np.full((len(alphas), k), np.nan)
-    paths = SOLVERS[solver](centred.gram, centred.moments, alphas)
+    paths = solver_of(solver)(centred.gram, centred.moments, alphas)
     for i, coef in enumerate(paths):
         if coef is not None:
             coefs[:, i] = coef
@@ -161,11 +162,11 @@ def held_out_decisions(feature_map, X, rows, coefs, intercepts):
     One streaming pass; the features of a block serve all alphas.
     """
     m, n_alphas, k = coefs.shape
-    flat = np.ascontiguousarray(coefs.reshape(m, -1), dtype=feature_map.dtype)
+    flat = asarray_like(coefs.reshape(m, -1), X, feature_map.dtype)
     decisions = np.empty((len(rows), n_alphas * k))
 
     def decide(block, Z):
-        np.matmul(Z, flat, out=decisions[block])
+        decisions[block] = to_numpy(Z @ flat)
 
     each_block(decide, feature_map, X, rows)
     return decisions.reshape(len(rows), n_alphas, k) + intercepts

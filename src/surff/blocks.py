@@ -2,16 +2,28 @@
 
 A pass never holds a matrix of all rows by all features; it holds one block. Blocks are
 sized so that a block of features is still in the processor's caches when the product
-reads what the map wrote, and no smaller: every block packs the frequencies anew.
+reads what the map wrote, and no smaller: every block packs the frequencies anew. On an
+accelerator blocks are large instead, so that starting a computation costs little beside
+it. For another library's arrays the calling thread alone asks, and the library shares
+the work out.
 """
 
 import numpy as np
+from array_api_compat import device
 from scipy import sparse
 
 from surff._threads import map_slices
+from surff.array_api import (
+    asarray_like,
+    itemsize,
+    namespace_of,
+    on_accelerator,
+    other_namespace,
+)
 
 __all__ = [
     "block_rows",
+    "block_rows_like",
     "each_block",
     "feature_blocks",
     "map_rows",
@@ -24,10 +36,23 @@ __all__ = [
 #: core. Half of it costs 6 % of a pass in float64, twice as much gains nothing.
 BLOCK_BYTES = 4 * 2**20
 
+#: The same beside an accelerator.
+DEVICE_BLOCK_BYTES = 256 * 2**20
+
 
 def block_rows(n_columns, dtype):
     """Rows of a block of ``n_columns`` values: a multiple of 64, 128 to 8192."""
-    rows = BLOCK_BYTES // (max(1, n_columns) * np.dtype(dtype).itemsize)
+    return _rows_of_bytes(n_columns, np.dtype(dtype).itemsize, BLOCK_BYTES)
+
+
+def block_rows_like(X, n_columns, dtype):
+    """The same for values in the namespace and on the device of ``X``."""
+    block_bytes = DEVICE_BLOCK_BYTES if on_accelerator(X) else BLOCK_BYTES
+    return _rows_of_bytes(n_columns, itemsize(dtype, X), block_bytes)
+
+
+def _rows_of_bytes(n_columns, value_bytes, block_bytes):
+    rows = block_bytes // (max(1, n_columns) * value_bytes)
     return int(min(max(rows // 64 * 64, 128), 8192))
 
 
@@ -42,11 +67,16 @@ def rows_of(X, index):
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n_samples, n_features)
+    X : array or sparse matrix of shape (n_samples, n_features)
         Data.
     index : slice of step 1, or ndarray of int
         Rows to take.
     """
+    xp = other_namespace(X)
+    if xp is not None:
+        if isinstance(index, slice):
+            return X[index, ...]
+        return xp.take(X, asarray_like(index, X, xp.int64), axis=0)
     is_csr = sparse.issparse(X) and X.format == "csr"
     if not (is_csr and isinstance(index, slice)):
         return X[index]
@@ -85,7 +115,7 @@ def feature_blocks(feature_map, X, rows=None, part=None):
     ----------
     feature_map : object with ``n_components``, ``dtype`` and ``(X, out=None) -> Z``
         Maps a block of rows.
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : array or CSR matrix of shape (n_samples, n_features)
         Data.
     rows : ndarray of int, optional
         Rows to use, in this order; all by default.
@@ -96,21 +126,22 @@ def feature_blocks(feature_map, X, rows=None, part=None):
     ------
     index : slice or ndarray of int
         Rows of the block.
-    Z : ndarray of shape (n_rows, n_components)
-        Their features, in a buffer that the next block overwrites.
+    Z : array of shape (n_rows, n_components)
+        Their features, which the caller may overwrite; for NumPy in a buffer that the
+        next block overwrites.
     """
     part = slice(0, X.shape[0] if rows is None else len(rows)) if part is None else part
     n_rows = part.stop - part.start
-    size = block_rows(feature_map.n_components, feature_map.dtype)
-    buffer = np.empty((min(size, n_rows), feature_map.n_components), feature_map.dtype)
+    m, elsewhere = feature_map.n_components, other_namespace(X) is not None
+    size = block_rows_like(X, m, feature_map.dtype)
+    if not elsewhere:
+        buffer = np.empty((min(size, n_rows), m), feature_map.dtype)
     for block in row_blocks(n_rows, size):
         index = slice(part.start + block.start, part.start + block.stop)
         if rows is not None:
             index = rows[index]
-        yield (
-            index,
-            feature_map(rows_of(X, index), out=buffer[: block.stop - block.start]),
-        )
+        out = None if elsewhere else buffer[: block.stop - block.start]
+        yield index, feature_map(rows_of(X, index), out=out)
 
 
 def each_block(function, feature_map, X, rows=None):
@@ -128,14 +159,30 @@ def each_block(function, feature_map, X, rows=None):
     def pass_over(part):
         start = part.start
         for _, Z in feature_blocks(feature_map, X, rows, part):
-            function(slice(start, start + len(Z)), Z)
-            start += len(Z)
+            function(slice(start, start + Z.shape[0]), Z)
+            start += Z.shape[0]
 
-    map_slices(pass_over, X.shape[0] if rows is None else len(rows))
+    n_rows = X.shape[0] if rows is None else len(rows)
+    if other_namespace(X) is not None:
+        pass_over(slice(0, n_rows))
+    else:
+        map_slices(pass_over, n_rows)
 
 
 def map_rows(feature_map, X, out=None):
-    """Features of all rows, shape (n_samples, n_components), on all threads."""
+    """Features of all rows, shape (n_samples, n_components), on all threads.
+
+    For another library's array they are its, and ``out`` is not taken.
+    """
+    if other_namespace(X) is not None:
+        xp, shape = namespace_of(X), (X.shape[0], feature_map.n_components)
+        out = xp.empty(shape, dtype=feature_map.dtype, device=device(X))
+
+        def keep(block, Z):
+            out[block, ...] = Z
+
+        each_block(keep, feature_map, X)
+        return out
     if out is None:
         out = np.empty((X.shape[0], feature_map.n_components), feature_map.dtype)
     if sparse.issparse(X):

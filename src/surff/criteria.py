@@ -29,7 +29,7 @@ from surff.alpha_selection import (
 )
 from surff.blocks import rows_of
 from surff.normal_equations import accumulate
-from surff.solvers import SOLVERS
+from surff.solvers import solver_of
 
 __all__ = [
     "R2",
@@ -53,7 +53,7 @@ class Data(NamedTuple):
     offset: np.ndarray  # (k,), added to every prediction
     sample_weight: np.ndarray | None  # (n_samples,)
     fit_intercept: bool
-    solver: str
+    solver: object  # a name, or a function as those of `surff.solvers.SOLVERS`
 
     def weight(self, rows):
         """Weights of some rows, None for none given."""
@@ -216,10 +216,10 @@ def n_singular(equations, alphas, data):
 
     Formulas have scores even for those. Costs a factorisation more than the answer.
     """
-    if data.solver != "cholesky":
+    if data.solver == "eigh":
         return 0
     centred = equations.centred(data.fit_intercept)
-    coefs = SOLVERS[data.solver](centred.gram, centred.moments[:, :1], alphas)
+    coefs = solver_of(data.solver)(centred.gram, centred.moments[:, :1], alphas)
     return next((i for i, coef in enumerate(coefs) if coef is not None), len(alphas))
 
 

@@ -18,18 +18,27 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_consistent_length,
     check_is_fitted,
 )
 
-from surff._validation import as_generator, one_of, validated
+from surff._validation import as_generator, checked_weight, one_of, validated
 from surff.adaptation import ADAPTATIONS
-from surff.blocks import map_rows
+from surff.array_api import (
+    array_api_support,
+    asarray_like,
+    check_same_place,
+    numpy_dtype,
+    other_namespace,
+    to_numpy,
+    to_numpy_if_dispatched,
+    wide_dtype,
+)
+from surff.blocks import map_rows, rows_of
 from surff.distributed import DaskRows, is_dask, over_blocks
 from surff.draws import DRAWS, split_weights
-from surff.fourier import FourierMap, OddFourierMap
+from surff.fourier import ArrayFourierMap, FourierMap, OddFourierMap
 from surff.selection import SELECTORS
 from surff.spectral import KERNELS
 from surff.spread import EntrySpread
@@ -123,6 +132,9 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     and ``select="surrogate"`` both ``X`` and ``y``, as do the others and ``adapt``.
     `transform` takes ``O(n_features)`` time a value.
 
+    With scikit-learn's ``array_api_dispatch``, arrays of other libraries such as
+    PyTorch are taken and stay on their device; the guide to arrays says what with.
+
     When `fit` scores candidates with ``y``, targets that
     `sklearn.utils.multiclass.type_of_target` calls binary or multiclass are coded
     one-vs-rest as -1 and 1; others are taken as numbers, as they are (not centred).
@@ -198,11 +210,9 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if is_dask(X):
             return fitted_on_workers(self, X, y, sample_weight)
         X = validated(self, X)
-        Y = None if y is None else _numeric_targets(y, X)
+        Y = None if y is None else _numeric_targets(to_numpy_if_dispatched(y), X)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=X.dtype, ensure_non_negative=True
-            )
+            sample_weight = checked_weight(sample_weight, X)
         return self._fit(X, Y, sample_weight)
 
     def _fit(self, X, Y, sample_weight=None, spread=None):
@@ -221,7 +231,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
         def drawn(n):
             frequencies, weights = split_weights(draw.draw(measure, n, n_features, rng))
-            return (scale * frequencies).astype(X.dtype, copy=False), weights
+            return (scale * frequencies).astype(numpy_dtype(X), copy=False), weights
 
         def candidates(n):
             frequencies, weights = drawn(n)
@@ -233,7 +243,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             return np.asarray(frequencies)
 
         if self.select is None:
-            self.frequencies_, weights = drawn(n_frequencies)
+            frequencies, weights = drawn(n_frequencies)
             if weights is None:
                 weights = np.ones(n_frequencies)
             elif weights.min() < 0:
@@ -242,7 +252,6 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                     "map can carry: use signed=False, or "
                     "surff.fourier.kernel_estimate for the kernel alone."
                 )
-            self.importance_weights_ = weights
         else:
             selector = one_of("select", self.select, SELECTORS, "select")
             if Y is None and getattr(selector, "needs_target", True):
@@ -250,9 +259,13 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                     f"select={self.select!r} scores frequencies with the target: fit "
                     "requires y to be passed, but the target y is None."
                 )
-            self.frequencies_, self.importance_weights_ = clone(selector).select(
+            frequencies, weights = clone(selector).select(
                 candidates, X, Y, n_frequencies, rng, sample_weight
             )
+        if other_namespace(X) is not None:
+            frequencies = asarray_like(np.asarray(frequencies), X)
+            weights = asarray_like(weights, X, wide_dtype(X))
+        self.frequencies_, self.importance_weights_ = frequencies, weights
         if self.adapt is not None:
             self._adapt(X, Y, rng, sample_weight)
         if isinstance(self.frequencies_, np.ndarray):
@@ -300,10 +313,29 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         selector = one_of("select", self.select, SELECTORS, "select")
         return getattr(selector, "needs_rows", True)
 
+    def _numpy_only(self):
+        """See `surff.array_api.check_supported`."""
+        if self.select is not None and not _flag(
+            self.select, SELECTORS, "takes_arrays", False
+        ):
+            able = [
+                name
+                for name, rule in sorted(SELECTORS.items())
+                if getattr(rule, "takes_arrays", False)
+            ]
+            return "select", self.select, f"None or one of {able}"
+        adapt = getattr(self, "adapt", None)  # stored models may be older
+        return None if adapt is None else ("adapt", adapt, "None")
+
     def _map(self):
         """The fitted map of checked row blocks."""
-        amplitudes = np.sqrt(self.importance_weights_).astype(self.frequencies_.dtype)
-        pairs = FourierMap(self.frequencies_, amplitudes)
+        frequencies, weights = self.frequencies_, self.importance_weights_
+        if (xp := other_namespace(weights)) is not None:
+            amplitudes = xp.astype(xp.sqrt(weights), frequencies.dtype)
+            pairs = ArrayFourierMap(frequencies, amplitudes)
+        else:
+            amplitudes = np.sqrt(weights).astype(frequencies.dtype)
+            pairs = FourierMap(frequencies, amplitudes)
         return OddFourierMap(pairs, self.phase_) if hasattr(self, "phase_") else pairs
 
     @over_blocks
@@ -324,15 +356,17 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         check_is_fitted(self)
         X = validated(self, X, reset=False)
+        check_same_place(self, self.importance_weights_, X, "transform")
         return map_rows(self._map().astype(X.dtype), X)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.array_api_support = array_api_support(self)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.target_tags.required = _needs_target(
-            self.select, SELECTORS, False
-        ) or _needs_target(self.adapt, ADAPTATIONS, True)
+        tags.target_tags.required = _flag(
+            self.select, SELECTORS, "needs_target", False
+        ) or _flag(self.adapt, ADAPTATIONS, "needs_target", True)
         return tags
 
 
@@ -383,11 +417,11 @@ def _coded(labels, y):
     return one_vs_rest(np.searchsorted(labels, np.ravel(y)), len(labels))
 
 
-def _needs_target(part, table, default):
-    """Whether a selector or an adaptation, by name or not, looks at ``y``."""
+def _flag(part, table, name, default):
+    """What a selector or an adaptation, by name or not, says of itself."""
     if isinstance(part, str):
         part = table.get(part)
-    return part is not None and getattr(part, "needs_target", default)
+    return part is not None and getattr(part, name, default)
 
 
 def _bandwidth(gamma, X, sample_weight=None, spread=None):
@@ -402,6 +436,7 @@ def _bandwidth(gamma, X, sample_weight=None, spread=None):
         return spread.gamma(X.shape[1])
     if isinstance(gamma, numbers.Real):
         return float(gamma)
+    gamma = to_numpy_if_dispatched(gamma)
     gamma = check_array(gamma, ensure_2d=False, dtype=np.float64, input_name="gamma")
     if gamma.shape != (X.shape[1],) or gamma.min() <= 0:
         raise ValueError(
@@ -429,7 +464,7 @@ def _median_gamma(X, sample_weight=None):
         chosen = np.searchsorted(edges, ticks, side="right")
         chosen, weight = np.unique(chosen, return_counts=True)
         rows = rows[chosen]
-    sample = X[rows].astype(np.float64)
+    sample = to_numpy(rows_of(X, rows)).astype(np.float64)
     if not sparse.issparse(sample):
         sample -= sample.mean(axis=0)  # saves the digits of the differences
     i, j = np.triu_indices(len(rows), 1)

@@ -11,14 +11,14 @@ the real part of the complex map :math:`\exp(-\mathrm i\, w^\top x)`. It is an u
 estimate of :math:`k(x - x')` when :math:`a_i^2 = p(w_i) / q(w_i)` for frequencies drawn
 from ``q``. Projections are one BLAS product; cosines and sines come from the fused
 kernels of `surff._trig` for NumPy and SciPy sparse input, and from the array's own
-namespace for any other.
+namespace for any other (`ArrayFourierMap`).
 """
 
 import functools
 import math
 
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_array
+from array_api_compat import array_namespace, device, is_numpy_array
 from scipy import sparse
 
 from surff._threads import map_slices
@@ -28,9 +28,17 @@ from surff._trig import (
     moments_float32,
     moments_float64,
 )
-from surff.blocks import block_rows, map_rows, row_blocks, rows_of
+from surff.array_api import (
+    asarray_like,
+    namespace_of,
+    other_namespace,
+    to_numpy,
+    wide_dtype,
+)
+from surff.blocks import block_rows, feature_blocks, map_rows, row_blocks, rows_of
 
 __all__ = [
+    "ArrayFourierMap",
     "FourierMap",
     "OddFourierMap",
     "fourier_features",
@@ -96,8 +104,12 @@ def fourier_features(X, frequencies, amplitudes=None, *, out=None):
     if not (sparse.issparse(X) or is_numpy_array(X)):
         xp = array_namespace(X, frequencies)
         P = X @ xp.matrix_transpose(frequencies)
-        Z = xp.concat([xp.cos(P), xp.sin(P)], axis=1) / math.sqrt(frequencies.shape[0])
-        return Z if amplitudes is None else Z * xp.concat([amplitudes, amplitudes])
+        Z = xp.concat([xp.cos(P), xp.sin(P)], axis=1)
+        scale = 1.0 / math.sqrt(frequencies.shape[0])
+        if amplitudes is not None:
+            scale = xp.concat([amplitudes, amplitudes]) * scale
+        Z *= scale
+        return Z
 
     return map_rows(FourierMap(frequencies, amplitudes), X, out)
 
@@ -107,10 +119,11 @@ def fourier_moments(X, frequencies, Y, amplitudes=None):
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n_samples, n_features)
+    X : array or sparse matrix of shape (n_samples, n_features)
         Rows, float32 or float64.
     frequencies : ndarray of shape (n_frequencies, n_features)
-        Frequencies, radians per unit of ``X``; same dtype as ``X``.
+        Frequencies, radians per unit of ``X``; same dtype as ``X``, or one that is
+        converted where ``X`` is another library's array.
     Y : ndarray of shape (n_samples, n_targets)
         Targets.
     amplitudes : ndarray of shape (n_frequencies,), optional
@@ -125,6 +138,8 @@ def fourier_moments(X, frequencies, Y, amplitudes=None):
     ``O(n_samples * n_frequencies * (n_features + n_targets))`` time; one block of
     projections and a few rows of features are held.
     """
+    if other_namespace(X) is not None:
+        return _array_moments(X, frequencies, Y, amplitudes)
     feature_map = FourierMap(frequencies, amplitudes)
     Y = np.ascontiguousarray(Y, dtype=np.float64)
     if sparse.issparse(X):
@@ -134,6 +149,19 @@ def fourier_moments(X, frequencies, Y, amplitudes=None):
             lambda rows: feature_map.moments(rows_of(X, rows), Y[rows]), X.shape[0]
         )
     )
+
+
+def _array_moments(X, frequencies, Y, amplitudes):
+    """`fourier_moments` for an array of another library; the result is NumPy's."""
+    if amplitudes is not None:
+        amplitudes = asarray_like(amplitudes, X)
+    feature_map = ArrayFourierMap(asarray_like(frequencies, X), amplitudes)
+    xp, Y = namespace_of(X), asarray_like(Y, X)
+    shape = (feature_map.n_components, Y.shape[1])
+    moments = xp.zeros(shape, dtype=wide_dtype(X), device=device(X))
+    for block, Z in feature_blocks(feature_map, X):
+        moments += xp.matrix_transpose(Z) @ Y[block, ...]
+    return to_numpy(moments).astype(np.float64, copy=False)
 
 
 def kernel_estimate(X, frequencies, weights=None, Y=None):
@@ -249,6 +277,38 @@ class FourierMap:
         return FourierMap(self.frequencies.astype(dtype), self.amplitudes)
 
 
+class ArrayFourierMap:
+    """`FourierMap` of another library's arrays, by their library on their device.
+
+    Parameters
+    ----------
+    frequencies : array of shape (n_frequencies, n_features)
+        Its dtype is that of the features.
+    amplitudes : array of shape (n_frequencies,), optional
+        Factors of the pairs.
+    """
+
+    def __init__(self, frequencies, amplitudes=None):
+        self.frequencies, self.amplitudes = frequencies, amplitudes
+        self.dtype = frequencies.dtype
+        self.n_frequencies = frequencies.shape[0]
+        self.n_components = 2 * self.n_frequencies
+
+    def __call__(self, X, out=None):
+        """Features of the rows, a new array; ``out`` is for NumPy alone."""
+        X = namespace_of(X).astype(X, self.dtype, copy=False)
+        return fourier_features(X, self.frequencies, self.amplitudes)
+
+    def astype(self, dtype):
+        """The same map computing in another floating-point type."""
+        if self.dtype == dtype:
+            return self
+        xp, amplitudes = namespace_of(self.frequencies), self.amplitudes
+        if amplitudes is not None:
+            amplitudes = xp.astype(amplitudes, dtype)
+        return ArrayFourierMap(xp.astype(self.frequencies, dtype), amplitudes)
+
+
 class OddFourierMap:
     r"""A `FourierMap` whose last frequency has one column instead of two.
 
@@ -260,7 +320,7 @@ class OddFourierMap:
 
     Parameters
     ----------
-    pairs : FourierMap
+    pairs : FourierMap or ArrayFourierMap
         The map with a cosine and a sine for each frequency.
     phase : float
         Phase b in radians.
@@ -282,9 +342,11 @@ class OddFourierMap:
 
     def __call__(self, X, out=None):
         """Features of the rows; see `FourierMap`."""
+        Z = self.pairs(X)
         if out is None:
-            out = np.empty((X.shape[0], self.n_components), self.dtype)
-        return self._joined(self.pairs(X), out)
+            xp, shape = namespace_of(Z), (X.shape[0], self.n_components)
+            out = xp.empty(shape, dtype=self.dtype, device=device(Z))
+        return self._joined(Z, out)
 
     def moments(self, X, Y):
         """Moments with float64 targets ``Y``; see `fourier_moments`."""

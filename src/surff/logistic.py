@@ -518,7 +518,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         -------
         decisions : ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return self._outputs(self._decisions(self._checked(X)))
+        return self._outputs(self._decisions(self._checked(X, "decision_function")))
 
     @over_blocks
     def predict(self, X):
@@ -534,7 +534,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         y : ndarray of shape (n_samples,)
             Labels out of ``classes_``.
         """
-        decisions = self._decisions(self._checked(X))
+        decisions = self._decisions(self._checked(X, "predict"))
         return winning_labels(self.classes_, decisions)
 
     @over_blocks
@@ -551,7 +551,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         probabilities : ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``; rows sum to 1.
         """
-        decisions = self._decisions(self._checked(X))
+        decisions = self._decisions(self._checked(X, "predict_proba"))
         if decisions.shape[1] > 1:
             return softmax(decisions, axis=1)
         return np.hstack([expit(-decisions), expit(decisions)])
@@ -569,7 +569,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
         """
-        decisions = self._decisions(self._checked(X))
+        decisions = self._decisions(self._checked(X, "predict_log_proba"))
         if decisions.shape[1] == 1:
             return -np.logaddexp(0.0, np.hstack([decisions, -decisions]))
         return decisions - logsumexp(decisions, axis=1, keepdims=True)

@@ -13,11 +13,19 @@ subtraction. The matrix of all rows by all features is never held.
 from typing import NamedTuple
 
 import numpy as np
+from array_api_compat import device
 from scipy.linalg import blas, lapack
 
 from surff._blas import syrk
 from surff._threads import map_slices
-from surff.blocks import feature_blocks, map_rows, row_blocks, rows_of
+from surff.array_api import (
+    asarray_like,
+    namespace_of,
+    other_namespace,
+    to_numpy,
+    wide_dtype,
+)
+from surff.blocks import each_block, feature_blocks, map_rows, row_blocks, rows_of
 
 __all__ = [
     "CentredEquations",
@@ -129,8 +137,7 @@ class NormalEquations:
             WY = Y * roots[:, None]
         self.feature_sum += weights @ Z
         self.moments += Z.T @ WY.astype(Z.dtype, copy=False)
-        self.target_sum += WY.T @ weights
-        self.target_square += np.einsum("ij,ij->j", WY, WY, dtype=np.float64)
+        self._add_targets(WY, weights)
         if Z.dtype == np.float32:
             if self._float32_gram is None:
                 self._float32_gram = np.zeros(self._gram.shape, np.float32, order="F")
@@ -155,6 +162,39 @@ class NormalEquations:
 
     def __sizeof__(self):
         return sum(np.asarray(value).nbytes for value in vars(self).values())
+
+    def _add_targets(self, WY, roots):
+        """Add the sums of targets that carry the square roots of the weights."""
+        self.target_sum += WY.T @ roots
+        self.target_square += np.einsum("ij,ij->j", WY, WY, dtype=np.float64)
+
+    @classmethod
+    def of_products(cls, gram, moments, feature_sum, Y, sample_weight=None):
+        """Equations of products with the features that were formed elsewhere.
+
+        Parameters
+        ----------
+        gram : ndarray of shape (m, m)
+            :math:`Z^\top W Z`; taken over if it is float64.
+        moments : ndarray of shape (m, k)
+            :math:`Z^\top W Y`.
+        feature_sum : ndarray of shape (m,)
+            :math:`Z^\top w`.
+        Y : ndarray of shape (n_rows, k)
+            Targets.
+        sample_weight : ndarray of shape (n_rows,), optional
+            Weights, >= 0.
+        """
+        equations = cls(0, Y.shape[1])
+        # Symmetric, so that the transpose is the same matrix in Fortran order.
+        equations._gram = np.asarray(gram.T, dtype=np.float64, order="F")
+        equations.moments = moments.astype(np.float64)
+        equations.feature_sum = feature_sum.astype(np.float64)
+        weight = np.ones(len(Y)) if sample_weight is None else sample_weight
+        roots = np.sqrt(weight)
+        equations._add_targets(Y * roots[:, None], roots)
+        equations.weight_sum = float(weight.sum())
+        return equations
 
     def _combine(self, other, sign):
         if self.moments.shape != other.moments.shape:
@@ -338,7 +378,7 @@ def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
     ----------
     feature_map : object with ``n_components``, ``dtype`` and ``(X, out=None) -> Z``
         Maps a block of rows.
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : array or CSR matrix of shape (n_samples, n_features)
         Data.
     Y : ndarray of shape (n_samples, n_targets)
         Targets.
@@ -355,8 +395,11 @@ def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
     -----
     ``O(n m (d + m))`` time; one block of features and one ``(m, m)`` matrix a thread
     are held. Beyond `PARALLEL_COLUMNS` one block of `SHARED_ROWS` rows and one matrix
-    serve all threads.
+    serve all threads. For another library's array the sums over features are formed on
+    its device and then copied to the host.
     """
+    if other_namespace(X) is not None:
+        return _accumulate_on_device(feature_map, X, Y, sample_weight, rows)
     n_rows = X.shape[0] if rows is None else len(rows)
     m, k = feature_map.n_components, Y.shape[1]
 
@@ -381,6 +424,44 @@ def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
     for other in others:
         first.merge(other)
     return first
+
+
+def _accumulate_on_device(feature_map, X, Y, sample_weight, rows):
+    """`accumulate` for an array of another library.
+
+    A block has at most `FLOAT32_ROWS` rows, whose products are added in float64 where
+    the device has that type.
+    """
+    if getattr(X, "requires_grad", False):
+        raise ValueError(
+            "X must not require gradients, for which the features of all rows would be "
+            "held: pass X.detach()."
+        )
+    if rows is not None:
+        Y = Y[rows]
+        sample_weight = None if sample_weight is None else sample_weight[rows]
+    xp, wide = namespace_of(X), wide_dtype(X)
+    m, k = feature_map.n_components, Y.shape[1]
+    gram = xp.zeros((m, m), dtype=wide, device=device(X))
+    products = xp.zeros((m, k + 1), dtype=wide, device=device(X))
+    roots = np.ones(len(Y)) if sample_weight is None else np.sqrt(sample_weight)
+    sides = np.column_stack([Y, np.ones(len(Y))]) * roots[:, None]
+    sides = asarray_like(sides, X, feature_map.dtype)
+    roots = asarray_like(roots[:, None], X, feature_map.dtype)
+
+    def add(block, Z):
+        nonlocal gram, products
+        if sample_weight is not None:
+            Z = Z * roots[block, ...]
+        Zt = xp.matrix_transpose(Z)
+        gram += Zt @ Z
+        products += Zt @ sides[block, ...]
+
+    each_block(add, feature_map, X, rows)
+    gram, products = to_numpy(gram), to_numpy(products)
+    return NormalEquations.of_products(
+        gram, products[:, :k], products[:, k], Y, sample_weight
+    )
 
 
 def extend(equations, feature_map, new, X, Y, sample_weight=None):

@@ -26,6 +26,13 @@ from surff._base_ridge import (
 )
 from surff._linear import winning_labels
 from surff._validation import validated
+from surff.array_api import (
+    labels_like,
+    namespace_of,
+    other_namespace,
+    to_numpy,
+    to_numpy_if_dispatched,
+)
 from surff.criteria import R2, Accuracy, ScorerOf, SquaredError
 from surff.distributed import DaskRows, is_dask, over_blocks, without_sums
 from surff.features import one_vs_rest
@@ -136,6 +143,9 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
     seen; "gcv" and "loo" take the features as they are, and so do all of them a
     ``FrozenEstimator``.
 
+    With scikit-learn's ``array_api_dispatch``, arrays of other libraries such as
+    PyTorch are taken and stay on their device; the guide to arrays says what with.
+
     Examples
     --------
     >>> from sklearn.datasets import make_friedman1
@@ -183,6 +193,7 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         self.keep_equations = keep_equations
 
     def _validated(self, X, y, sample_weight, reset):
+        y = to_numpy_if_dispatched(y)
         X, y = validated(self, X, y, multi_output=True, y_numeric=True, reset=reset)
         y = y.astype(np.float64)
         return X, y, y.reshape(len(y), -1), self._checked_weight(sample_weight, X)
@@ -206,7 +217,7 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
     def _unwrap(self, y):
         """Coefficients of a single target without the axis of targets."""
         if y.ndim == 1:
-            self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
+            self.coef_, self.intercept_ = self.coef_[0, ...], self.intercept_[0]
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
@@ -394,10 +405,15 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         with centred features z and their Gram matrix G. The first call costs
         ``O(m^3)``; rows cost ``O(m^2)`` each.
         """
-        X = self._checked(X)
+        X = self._checked(X, "predict")
         mean = self._shaped(self._decisions(X))
         if not return_std:
             return mean
+        if other_namespace(X) is not None:
+            raise ValueError(
+                "return_std=True takes NumPy arrays and SciPy matrices alone, got X in "
+                f"the namespace {namespace_of(X).__name__}: use return_std=False."
+            )
         if not hasattr(self, "equations_"):
             raise ValueError(
                 "return_std=True needs the normal equations: fit with "
@@ -539,6 +555,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         self.keep_equations = keep_equations
 
     def _validated(self, X, y, sample_weight, reset):
+        y = to_numpy_if_dispatched(y)
         shape = np.asarray(y).shape
         multilabel = len(shape) == 2 and shape[1] > 1
         X, y = validated(self, X, y, multi_output=multilabel, reset=reset)
@@ -568,15 +585,16 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         """Labels as targets -1 and 1, shape (n_samples, k)."""
         if self._multilabel:
             return np.where(y == 1, 1.0, -1.0)
-        codes = np.searchsorted(self.classes_, y)
-        codes = np.minimum(codes, len(self.classes_) - 1)
-        unknown = np.unique(y[self.classes_[codes] != y])
+        classes = to_numpy(self.classes_)
+        codes = np.searchsorted(classes, y)
+        codes = np.minimum(codes, len(classes) - 1)
+        unknown = np.unique(y[classes[codes] != y])
         if len(unknown):
             raise ValueError(
-                f"y must hold labels out of classes={self.classes_.tolist()}, got "
+                f"y must hold labels out of classes={classes.tolist()}, got "
                 f"{unknown.tolist()}."
             )
-        return one_vs_rest(codes, len(self.classes_))
+        return one_vs_rest(codes, len(classes))
 
     def _set_classes(self, y, classes):
         self._multilabel = y.ndim == 2
@@ -621,6 +639,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
                     for k in range(Y.shape[1])
                 ]
             )
+        self.classes_ = labels_like(self.classes_, X)
         return self
 
     @available_if(learns_in_pieces)
@@ -645,18 +664,20 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         self
         """
         first = not hasattr(self, "classes_")
+        classes = to_numpy_if_dispatched(classes)
         X, y, sample_weight = self._validated(X, y, sample_weight, reset=first)
         if first:
             self._set_classes(y, y if classes is None else classes)
         elif classes is not None and not np.array_equal(
-            self.classes_, np.unique(classes)
+            known := to_numpy(self.classes_), np.unique(classes)
         ):
             raise ValueError(
-                f"classes must stay {self.classes_.tolist()}, as in the first call to "
+                f"classes must stay {known.tolist()}, as in the first call to "
                 f"partial_fit, got {np.unique(classes).tolist()}."
             )
-        check_columns(y, len(self.classes_) if self._multilabel else 1)
+        check_columns(y, self.classes_.shape[0] if self._multilabel else 1)
         self._partial_fit(X, self._coded(y), sample_weight)
+        self.classes_ = labels_like(to_numpy(self.classes_), X)
         return self
 
     @available_if(streams)
@@ -737,7 +758,8 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
     def _predictions(self, decisions):
         """Class labels of predictions of shape (n_samples, k)."""
         if self._multilabel:
-            return (decisions > 0).astype(int)
+            xp = namespace_of(decisions)
+            return xp.astype(decisions > 0, xp.int64)
         return winning_labels(self.classes_, decisions)
 
     @over_blocks
@@ -754,7 +776,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         decisions : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive values speak for ``classes_[1]`` when there are two classes.
         """
-        return self._outputs(self._decisions(self._checked(X)))
+        return self._outputs(self._decisions(self._checked(X, "decision_function")))
 
     @over_blocks
     def predict(self, X):
@@ -770,7 +792,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         y : ndarray of shape (n_samples,) or (n_samples, n_labels)
             Labels out of ``classes_``, or a multilabel indicator matrix.
         """
-        return self._predictions(self._decisions(self._checked(X)))
+        return self._predictions(self._decisions(self._checked(X, "predict")))
 
     def _shaped(self, decisions):
         """Predictions as `predict` returns them."""
@@ -803,7 +825,7 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
         .. [1] J. Platt, "Probabilistic Outputs for Support Vector Machines and
            Comparisons to Regularized Likelihood Methods", 1999.
         """
-        decisions = self._decisions(self._checked(X))
+        decisions = self._decisions(self._checked(X, "predict_proba"))
         positive = expit(decisions * self.calibration_[:, 0] + self.calibration_[:, 1])
         if self._multilabel:
             return positive

@@ -387,6 +387,7 @@ class SurrogateLeverage(_Resampling):
     """
 
     needs_target = True
+    takes_arrays = True
 
     def __init__(self, ridge_term=False, n_candidates=4.0, resample="multinomial"):
         self.ridge_term = ridge_term
@@ -426,6 +427,7 @@ class EERF(_Scoring):
     """
 
     needs_target = True
+    takes_arrays = True
 
     def __init__(self, n_candidates=10.0):
         self.n_candidates = n_candidates

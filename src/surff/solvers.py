@@ -8,17 +8,34 @@ for one ``alpha`` after the other, and is a generator of coefficients.
 """
 
 import contextlib
+import functools
 
 import numpy as np
+from array_api_compat import device, is_torch_array
 from scipy import linalg
 from scipy.linalg import lapack
 
 from surff._blas import potrf
 from surff._threads import map_slices, n_threads, single_threaded_blas
+from surff.array_api import (
+    asarray_like,
+    namespace_of,
+    on_accelerator,
+    supports_float64,
+    to_numpy,
+)
 from surff.banded import band_form, solve_shifted
 from surff.normal_equations import PARALLEL_COLUMNS
 
-__all__ = ["SOLVERS", "SingularError", "cholesky", "eigh", "solve"]
+__all__ = [
+    "SOLVERS",
+    "SingularError",
+    "cholesky",
+    "cholesky_beside",
+    "eigh",
+    "solve",
+    "solver_beside",
+]
 
 #: Columns up to which one thread factors a matrix.
 SINGLE_COLUMNS = 2048
@@ -119,12 +136,64 @@ def cholesky_solution(gram, moments, alpha, factor):
     diagonal += alpha
     scale = diagonal.copy()
     info = potrf(factor)
-    # A pivot this small beside its own diagonal entry is made of rounding errors, even
-    # where LAPACK finishes; the ratio does not depend on the columns' scales.
-    pivots = np.einsum("ii->i", factor) ** 2
-    if info or np.any(pivots <= len(gram) * np.finfo(np.float64).eps * scale):
+    if info or are_rounding_errors(np.einsum("ii->i", factor) ** 2, scale):
         return None
     return lapack.dpotrs(factor, moments, lower=0)[0]
+
+
+def are_rounding_errors(pivots, diagonal):
+    """Whether some of Cholesky's pivots are made of rounding errors.
+
+    A pivot that small beside its own diagonal entry is, even where LAPACK finishes; the
+    ratio does not depend on the columns' scales.
+    """
+    return not np.all(pivots > len(pivots) * np.finfo(np.float64).eps * diagonal)
+
+
+def cholesky_beside(X, gram, moments, alphas):
+    """Yield the coefficients of each alpha, computed where an array lies.
+
+    The other parameters, and what is yielded, are those of `cholesky`, on the host.
+
+    Parameters
+    ----------
+    X : array
+        Says where; its device computes in float64.
+
+    Notes
+    -----
+    ``m^3 / 3`` operations an alpha for PyTorch and ``m^3`` for other libraries, and
+    four ``(m, m)`` matrices on the device: the array API has no triangular solution, so
+    that Cholesky's factor only tells what is singular, and the coefficients come from
+    an LU factorisation. PyTorch has one.
+    """
+    xp = namespace_of(X)
+    # The transpose of Fortran order is copied as it lies.
+    lower = xp.tril(asarray_like(gram.T, X, xp.float64))
+    matrix = lower + xp.matrix_transpose(xp.tril(lower, k=-1))
+    del lower
+    moments = asarray_like(moments, X, xp.float64)
+    m = moments.shape[0]
+    diagonal = to_numpy(xp.linalg.diagonal(matrix))
+    for alpha in alphas:
+        shift = asarray_like(np.full(m, alpha), X, xp.float64)
+        shifted = matrix + xp.eye(m, dtype=xp.float64, device=device(X)) * shift
+        try:
+            factor = xp.linalg.cholesky(shifted)
+        except Exception as error:
+            # The libraries share the name of this error, but no class.
+            if not type(error).__name__.endswith("LinAlgError"):
+                raise
+            yield None
+            continue
+        pivots = to_numpy(xp.linalg.diagonal(factor)) ** 2
+        if are_rounding_errors(pivots, diagonal + alpha):
+            yield None
+            continue
+        if is_torch_array(factor):
+            yield to_numpy(moments.cholesky_solve(factor))
+        else:
+            yield to_numpy(xp.linalg.solve(shifted, moments))
 
 
 def eigh(gram, moments, alphas):
@@ -152,6 +221,18 @@ def eigh(gram, moments, alphas):
 SOLVERS = {"cholesky": cholesky, "eigh": eigh}
 
 
+def solver_of(solver):
+    """The function of a name, or the function itself."""
+    return SOLVERS[solver] if isinstance(solver, str) else solver
+
+
+def solver_beside(solver, X):
+    """The solver of a name; Cholesky's on the accelerator beside which ``X`` lies."""
+    if solver == "cholesky" and on_accelerator(X) and supports_float64(X):
+        return functools.partial(cholesky_beside, X)
+    return solver
+
+
 def solve(equations, alpha, solver="cholesky", overwrite=False):
     """Coefficients and intercepts for one alpha.
 
@@ -161,8 +242,8 @@ def solve(equations, alpha, solver="cholesky", overwrite=False):
         See `surff.normal_equations.NormalEquations.centred`.
     alpha : float
         Regularisation, >= 0.
-    solver : {"cholesky", "eigh"}, default="cholesky"
-        Key of `SOLVERS`.
+    solver : {"cholesky", "eigh"} or callable, default="cholesky"
+        Key of `SOLVERS`, or a function such as these.
     overwrite : bool, default=False
         Whether "cholesky" may factor in the memory of the Gram matrix, which saves a
         matrix and leaves ``equations`` useless.
@@ -181,7 +262,7 @@ def solve(equations, alpha, solver="cholesky", overwrite=False):
     if overwrite and solver == "cholesky":
         coef = cholesky_solution(gram, moments, alpha, gram)
     else:
-        coef = next(SOLVERS[solver](gram, moments, [alpha]))
+        coef = next(solver_of(solver)(gram, moments, [alpha]))
     if coef is None:
         raise SingularError(
             f"Z^T Z + alpha I is singular to working precision (alpha={alpha:.3g}, "

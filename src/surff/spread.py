@@ -3,7 +3,8 @@
 import numpy as np
 from scipy import sparse
 
-from surff.blocks import block_rows, row_blocks, rows_of
+from surff.array_api import other_namespace, to_numpy, wide_dtype
+from surff.blocks import block_rows_like, row_blocks, rows_of
 
 __all__ = ["EntrySpread"]
 
@@ -35,7 +36,8 @@ class EntrySpread:
 
     def update(self, X, sample_weight=None):
         """Add checked rows, dense or CSR, and their weights; returns self."""
-        for rows in row_blocks(X.shape[0], block_rows(X.shape[1], np.float64)):
+        size = block_rows_like(X, X.shape[1], wide_dtype(X))
+        for rows in row_blocks(X.shape[0], size):
             weight = None if sample_weight is None else sample_weight[rows]
             total = rows.stop - rows.start if weight is None else float(weight.sum())
             if total > 0:
@@ -43,15 +45,25 @@ class EntrySpread:
         return self
 
     def _add(self, X, sample_weight, total):
+        xp = other_namespace(X)
+        if xp is not None:
+            X = xp.astype(X, wide_dtype(X))
+
         def mean_of(A):
-            row_means = np.asarray(A.mean(axis=1, dtype=np.float64)).ravel()
-            return np.average(row_means, weights=sample_weight)
+            if xp is None:
+                row_means = np.asarray(A.mean(axis=1, dtype=np.float64)).ravel()
+            else:
+                row_means = to_numpy(xp.mean(A, axis=1))
+            return float(np.average(row_means, weights=sample_weight))
 
         eps = 8 * np.finfo(np.float64).eps
         mean = mean_of(X)
         if sparse.issparse(X):
             square = mean_of(X.multiply(X))
             variance, rounding = square - mean**2, eps * square
+        elif xp is not None:
+            variance = mean_of(xp.square(X - mean))
+            rounding = (eps * mean) ** 2
         else:
             variance = mean_of(np.square(X - np.float64(mean), dtype=np.float64))
             rounding = (eps * mean) ** 2
