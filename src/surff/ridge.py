@@ -225,8 +225,10 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Data, finite.
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. Rows of a Dask collection stay on the workers, see the guide
+            to clusters.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets, finite.
         sample_weight : array-like of shape (n_samples,), optional
@@ -381,8 +383,10 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Data, finite.
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. Rows of a Dask collection stay on the workers, see the guide
+            to clusters.
         return_std : bool, default=False
             Whether to return the standard deviation of each prediction, too.
 
@@ -613,8 +617,10 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Data, finite.
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. Rows of a Dask collection stay on the workers, see the guide
+            to clusters.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Labels of at least two classes, or a multilabel indicator matrix.
         sample_weight : array-like of shape (n_samples,), optional
@@ -768,8 +774,10 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Data, finite.
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. Rows of a Dask collection stay on the workers, see the guide
+            to clusters.
 
         Returns
         -------
@@ -784,8 +792,10 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Data, finite.
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. Rows of a Dask collection stay on the workers, see the guide
+            to clusters.
 
         Returns
         -------
@@ -805,8 +815,10 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Data, finite.
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. Rows of a Dask collection stay on the workers, see the guide
+            to clusters.
 
         Returns
         -------
