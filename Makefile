@@ -8,7 +8,7 @@ DEMO ?= demo
 PEERS ?= build/peers
 A ?= HEAD~1
 B ?= HEAD
-TEST_EXTRAS := test,persist
+TEST_EXTRAS := test,persist,dask
 ifdef TORCH
 TEST_EXTRAS := $(TEST_EXTRAS),torch
 endif
