@@ -8,8 +8,14 @@ happens around the experiments take ``fake``, a protocol that costs nothing.
 
 import os
 import zlib
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
+
+# SciPy and scikit-learn look at it when they are imported; older versions of SciPy have
+# too little of it.
+if tuple(map(int, version("scipy").split(".")[:2])) >= (1, 14):
+    os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 import numpy as np
 import pytest

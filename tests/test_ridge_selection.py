@@ -17,6 +17,7 @@ from surff import (
     SurrogateLeverage,
 )
 from surff.selection import Selection
+from surff.solvers import least_regular
 
 ALPHAS = [1e-3, 0.03, 0.7, 20.0]
 MODELS = [KernelRidgeRegressor, KernelRidgeClassifier]
@@ -489,3 +490,23 @@ def test_selected_features_score_as_chance_on_noise():
     fooled = clone(honest).set_params(features=frozen).fit(X, y)
     assert honest.best_score_ < 138 / 200 < fooled.best_score_
     assert honest.calibration_[0, 0] < fooled.calibration_[0, 0]
+
+
+@pytest.mark.parametrize("cv", [3, "gcv", "loo"])
+@pytest.mark.parametrize("per_target", [True, False])
+def test_an_automatic_alpha_is_never_singular(cv, per_target):
+    # Fewer rows than columns, and targets that can be fitted exactly: scores of tiny
+    # alphas differ by rounding errors alone.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    Y = np.column_stack([X[:, 0], np.ones(30), X.sum(axis=1)])
+    features = FourierFeatures(128, gamma=1e-3, random_state=0)
+    model = KernelRidgeRegressor(features, cv=cv, alpha_per_target=per_target)
+    model.fit(X, Y)
+    floor = least_regular(model.equations_)
+    alphas, scores = model.alpha_path_.alphas, model.alpha_path_.scores
+    assert floor < np.min(model.alpha_)
+    assert cv != 3 or alphas[0] < floor
+    below = np.isnan(scores).reshape(len(alphas), -1).all(axis=1)
+    assert_array_equal(below, alphas < floor)
+    assert np.all(np.isfinite(model.coef_))

@@ -46,7 +46,7 @@ from surff.criteria import (
 )
 from surff.distributed import DaskRows
 from surff.normal_equations import NormalEquations, accumulate, float32_error
-from surff.solvers import SOLVERS, solve, solver_beside
+from surff.solvers import SOLVERS, least_regular, solve, solver_beside
 from surff.sources import positive_int
 from surff.streaming import (
     FoldsOfSource,
@@ -416,13 +416,22 @@ class BaseKernelRidge(LinearOnFeatures):
         if criterion.total is None:
             decades, limits = PASSES_DECADES, PASSES_LIMITS
 
+        least = 0.0
+        if criterion.total is not None and self.solver != "eigh":
+            least = least_regular(criterion.total)
+
         def grid_at(decades):
             if criterion.total is None:
                 return criterion.grid(decades)
             return relative_grid(criterion.total, self.fit_intercept, decades)
 
+        def regular_score(alphas):
+            scores = score(alphas)
+            scores[alphas < least] = np.nan
+            return scores
+
         grid = grid_at(decades)
-        path = AlphaPath(grid, score(grid))
+        path = AlphaPath(grid, regular_score(grid))
         while True:
             best = best_index(path)
             missing = np.isnan(path.scores).reshape(len(decades), -1).any(axis=1)
@@ -437,7 +446,7 @@ class BaseKernelRidge(LinearOnFeatures):
             order = np.argsort(decades := np.concatenate([decades, new]))
             path = AlphaPath(
                 np.concatenate([path.alphas, grid])[order],
-                np.concatenate([path.scores, score(grid)])[order],
+                np.concatenate([path.scores, regular_score(grid)])[order],
             )
             decades = decades[order]
 
@@ -474,6 +483,8 @@ class BaseKernelRidge(LinearOnFeatures):
         self.coef_ = asarray_like(coef.T, like)
         self.intercept_ = asarray_like(intercept + offset, like)
         self.n_iter_ = 1
+        if np.ndim(self.alpha_) and other_namespace(like) is not None:
+            self.alpha_ = asarray_like(self.alpha_, like, wide_dtype(like))
 
     # -- fitting in pieces -------------------------------------------------------------
 

@@ -33,6 +33,7 @@ __all__ = [
     "cholesky",
     "cholesky_beside",
     "eigh",
+    "least_regular",
     "solve",
     "solver_beside",
 ]
@@ -194,6 +195,25 @@ def cholesky_beside(X, gram, moments, alphas):
             yield to_numpy(moments.cholesky_solve(factor))
         else:
             yield to_numpy(xp.linalg.solve(shifted, moments))
+
+
+def least_regular(equations):
+    """An alpha from which no Gram matrix can be singular to working precision.
+
+    A pivot of the matrix with alpha on its diagonal is at least alpha, less the
+    rounding errors of the factorisation. Held-out scores below it are scores of
+    rounding errors, too.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+
+    Returns
+    -------
+    alpha : float
+    """
+    diagonal = equations.gram.diagonal()
+    return 4.0 * len(diagonal) * np.finfo(np.float64).eps * float(diagonal.max())
 
 
 def eigh(gram, moments, alphas):
