@@ -42,7 +42,34 @@ from surff.uncertainty import platt_curve, posterior, standard_deviations
 __all__ = ["KernelRidgeClassifier", "KernelRidgeRegressor"]
 
 
-class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
+class ScoresWorkers:
+    """The score of scikit-learn's mixin, for rows on workers, too."""
+
+    def score(self, X, y, sample_weight=None):
+        """R2 of the predictions, the mean of those of several targets; or accuracy.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets or labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights, >= 0.
+
+        Returns
+        -------
+        score : float
+        """
+        if is_dask(X):
+            return self.score_stream(DaskRows(X, y, sample_weight))
+        return super().score(X, y, sample_weight)
+
+
+class KernelRidgeRegressor(
+    ScoresWorkers, MultiOutputMixin, RegressorMixin, BaseKernelRidge
+):
     r"""Kernel ridge regression on streamed random features.
 
     Minimises :math:`\|y - Z \beta - b\|^2 + \alpha \|\beta\|^2` for the features Z of
@@ -337,27 +364,6 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         )
         return float(R2.from_sums(errors, sums).mean())
 
-    def score(self, X, y, sample_weight=None):
-        """R2 of the predictions; the mean of those of several targets.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape \
-                (n_samples, n_features)
-            Data, finite.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row weights, >= 0.
-
-        Returns
-        -------
-        score : float
-        """
-        if is_dask(X):
-            return self.score_stream(DaskRows(X, y, sample_weight))
-        return super().score(X, y, sample_weight)
-
     def _scorer(self, data, y, Y):
         if self.scoring in (None, "r2"):
             # The folds' equations know targets less the offset; R2 does not mind.
@@ -438,7 +444,7 @@ class KernelRidgeRegressor(MultiOutputMixin, RegressorMixin, BaseKernelRidge):
         return standard_deviations(self._posterior_, feature_map, X)
 
 
-class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
+class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
     r"""Kernel ridge classification on streamed random features.
 
     Least squares on targets -1 and 1, one-vs-rest for more than two classes, where the
@@ -734,27 +740,6 @@ class KernelRidgeClassifier(ClassifierMixin, BaseKernelRidge):
             np.add,
         )
         return float(hits / total)
-
-    def score(self, X, y, sample_weight=None):
-        """Accuracy of the predictions.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape \
-                (n_samples, n_features)
-            Data, finite.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row weights, >= 0.
-
-        Returns
-        -------
-        score : float
-        """
-        if is_dask(X):
-            return self.score_stream(DaskRows(X, y, sample_weight))
-        return super().score(X, y, sample_weight)
 
     def _scorer(self, data, y, Y):
         if self.scoring in (None, "accuracy"):
