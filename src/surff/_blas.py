@@ -47,6 +47,19 @@ def _call(module, name, dtype, *arguments):
     _routine(f"cython_{module}", _PREFIX[dtype] + name, len(pointers))(*pointers)
 
 
+def _check_square(name, matrix, size, dtype):
+    """Refuse what Fortran would not read as a square matrix of that size and type."""
+    if matrix.shape != (size, size) or matrix.dtype != dtype:
+        raise ValueError(
+            f"{name} must have shape ({size}, {size}) and dtype {np.dtype(dtype)}, got "
+            f"{matrix.shape} and {matrix.dtype}."
+        )
+    if not matrix.flags.f_contiguous:
+        raise ValueError(
+            f"{name} must be in Fortran order, got strides {matrix.strides}."
+        )
+
+
 def syrk(Z, gram, beta=1.0):
     """Upper triangle of ``gram <- beta gram + Z^T Z``, in place.
 
@@ -64,16 +77,9 @@ def syrk(Z, gram, beta=1.0):
     ``n_rows m^2`` operations, on the threads that BLAS may use.
     """
     n, m = Z.shape
-    if not (Z.flags.forc and gram.flags.f_contiguous):
-        raise ValueError(
-            "Z must be contiguous and gram in Fortran order, got strides "
-            f"{Z.strides} and {gram.strides}."
-        )
-    if gram.shape != (m, m) or gram.dtype != Z.dtype:
-        raise ValueError(
-            f"gram must have shape ({m}, {m}) and dtype {Z.dtype}, got {gram.shape} "
-            f"and {gram.dtype}."
-        )
+    if not Z.flags.forc:
+        raise ValueError(f"Z must be contiguous, got strides {Z.strides}.")
+    _check_square("gram", gram, m, Z.dtype)
     # Rows in C order are, to Fortran, columns.
     mode, stride = (b"N", m) if Z.flags.c_contiguous else (b"T", max(1, n))
     _call(
@@ -100,11 +106,7 @@ def potrf(matrix):
     ``m^3 / 3`` operations, on the threads that BLAS may use.
     """
     m = len(matrix)
-    if not matrix.flags.f_contiguous or matrix.dtype != np.float64:
-        raise ValueError(
-            "matrix must be float64 and in Fortran order, got "
-            f"{matrix.dtype} with strides {matrix.strides}."
-        )
+    _check_square("matrix", matrix, m, np.float64)
     info = np.zeros(1, np.int64)
     _call("lapack", "potrf", matrix.dtype, b"U", m, matrix, m, info)
     # A routine with 32-bit integers wrote the lower half alone; a minor's order is
@@ -132,16 +134,12 @@ def divide_by_upper(rows, upper):
     ``n_rows m^2`` operations, on the threads that BLAS may use.
     """
     n, m = rows.shape
-    if not (rows.flags.c_contiguous and upper.flags.f_contiguous):
+    if not rows.flags.c_contiguous or rows.dtype != np.float64:
         raise ValueError(
-            "rows must be C-contiguous and upper in Fortran order, got strides "
-            f"{rows.strides} and {upper.strides}."
+            f"rows must be float64 and C-contiguous, got {rows.dtype} with strides "
+            f"{rows.strides}."
         )
-    if upper.shape != (m, m) or not upper.dtype == rows.dtype == np.float64:
-        raise ValueError(
-            f"upper must have shape ({m}, {m}) and both dtype float64, got "
-            f"{upper.shape}, {rows.dtype} and {upper.dtype}."
-        )
+    _check_square("upper", upper, m, np.float64)
     if n and m:
         modes = b"L", b"U", b"T", b"N"
         _call("blas", "trsm", rows.dtype, *modes, m, n, 1.0, upper, m, rows, m)
