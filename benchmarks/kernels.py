@@ -6,7 +6,6 @@ long a kernel takes: ``python benchmarks/kernels.py SCALE CLOCK``, where the num
 rows is multiplied by SCALE and CLOCK is a function of the module `time`.
 """
 
-import statistics
 import sys
 import time
 
@@ -15,8 +14,9 @@ from scipy import sparse
 
 import surff
 from children import serve
+from paired import median_seconds
 
-__all__ = ["KERNELS", "seconds_of"]
+__all__ = ["KERNELS"]
 
 #: Rows at scale 1, input columns, columns of the map, alphas of the path.
 ROWS, FEATURES, COLUMNS, ALPHAS = 20_000, 20, 512, np.logspace(-3, 3, 20)
@@ -86,17 +86,6 @@ KERNELS = {
 }
 
 
-def seconds_of(kernel, clock):
-    """Median time of a call."""
-    runs = []
-    end = time.perf_counter() + AT_LEAST
-    while len(runs) < RUNS or time.perf_counter() < end:
-        start = clock()
-        kernel()
-        runs.append(clock() - start)
-    return statistics.median(runs)
-
-
 def server(scale, clock):
     """Answers about kernels, which are made once."""
     made = {}
@@ -106,7 +95,10 @@ def server(scale, clock):
             made[name] = KERNELS[name](scale)
             made[name]()
             return {}
-        return {"seconds": seconds_of(made[name], clock), "source": surff.__file__}
+        return {
+            "seconds": median_seconds(made[name], RUNS, AT_LEAST, clock),
+            "source": surff.__file__,
+        }
 
     return answer
 

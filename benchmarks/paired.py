@@ -16,7 +16,14 @@ from threadpoolctl import threadpool_limits
 
 from children import ratio
 
-__all__ = ["add_clock", "clock_and_limit", "print_rates", "print_rates_head", "rounds"]
+__all__ = [
+    "add_clock",
+    "clock_and_limit",
+    "median_seconds",
+    "print_rates",
+    "print_rates_head",
+    "rounds",
+]
 
 
 def add_clock(parser):
@@ -33,6 +40,17 @@ def clock_and_limit(options):
     if options.one_thread:
         return time.process_time, threadpool_limits(1)
     return time.perf_counter, contextlib.nullcontext()
+
+
+def median_seconds(function, in_a_row, at_least, clock):
+    """Median of runs one after the other, at least as many and for at least as long."""
+    runs = []
+    end = time.perf_counter() + at_least
+    while len(runs) < in_a_row or time.perf_counter() < end:
+        start = clock()
+        function()
+        runs.append(clock() - start)
+    return statistics.median(runs)
 
 
 def rounds(callables, repeats, in_a_row=5, at_least=0.3, clock=time.perf_counter):
@@ -58,14 +76,9 @@ def rounds(callables, repeats, in_a_row=5, at_least=0.3, clock=time.perf_counter
     seconds = {name: [] for name in callables}
     for counted in range(-1, repeats):
         for name, function in callables.items():
-            runs = []
-            end = time.perf_counter() + at_least
-            while len(runs) < in_a_row or time.perf_counter() < end:
-                start = clock()
-                function()
-                runs.append(clock() - start)
+            median = median_seconds(function, in_a_row, at_least, clock)
             if counted >= 0:
-                seconds[name].append(statistics.median(runs))
+                seconds[name].append(median)
     return seconds
 
 
