@@ -221,8 +221,7 @@ def test_import_and_first_call_say_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.rglob("*.nbc")), "compiled code was not cached"
 
 
-def test_one_thread_alone(four_threads, monkeypatch):
-    monkeypatch.undo()
+def test_one_thread_alone():
     with threadpool_limits(2, user_api="blas"):
         before = n_threads()
         with _threads.one_thread(), _threads.one_thread():

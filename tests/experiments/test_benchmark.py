@@ -238,7 +238,12 @@ def test_text_marks_what_differs(tmp_path):
     assert [text.strip() for text in auto[-1].split("|")[2:4]] == ["1d (1)", "16d (1)"]
     assert any("critical difference" in line for line in lines)
     assert len(rich_benchmark(benchmark_cells(rows))) == 3
-    assert "stretches" not in " ".join(captions(config, rows))
+    text = " ".join(captions(config, rows))
+    assert "stretches" not in text
+    assert "over 4 splits, seed" in text
+    assert "over 3 to 4 splits (benchmark.csv counts them)" in " ".join(
+        captions(config, rows[1:])
+    )
     assert "stretches" in " ".join(
         captions(config, rows_of({("eeg-time", 1, "rff"): 0.5}))
     )

@@ -195,6 +195,14 @@ def benchmark_figure(cells, task, labels):
         Mean scores; methods without a number of frequencies are lines across the first
         panel and points in the others.
     """
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import (
+        EngFormatter,
+        LogLocator,
+        NullFormatter,
+        ScalarFormatter,
+    )
+
     axes_of = {
         "frequencies s": lambda cell: cell.n_frequencies,
         "fit time in s, tuning included": lambda cell: cell.fit_time,
@@ -227,9 +235,22 @@ def benchmark_figure(cells, task, labels):
                     label=label,
                 )
             axes.set_xscale("log")
+            axes.xaxis.set_minor_formatter(NullFormatter())
             axes.set_xlabel(title)
         panels[0].set_ylabel("score")
+        sizes = {c.n_frequencies for (name, *_), c in cells.items() if name == task}
+        panels[0].set_xticks(sorted(sizes - {0}))
+        panels[0].xaxis.set_major_formatter(ScalarFormatter())
+        low, high = panels[2].get_xlim()
+        if high < 100 * low:  # hardly a power of ten within
+            steps = LogLocator(subs=(1.0, 3.0)).tick_values(low, high)
+            panels[2].set_xticks([step for step in steps if low <= step <= high])
+            panels[2].xaxis.set_major_formatter(EngFormatter(sep=" "))
         handles, names = panels[0].get_legend_handles_labels()
+        methods = {method for name, _, method in cells if name == task}
+        if methods - set(BENCHMARK_STYLES):
+            handles.append(Line2D([], [], **BENCHMARK_GREY))
+            names.append("other methods")
         figure.legend(handles, names, loc="outside right upper", fontsize=8)
     return figure
 
