@@ -16,8 +16,11 @@ from surff import (
     KernelRidgeRegressor,
     SurrogateLeverage,
 )
+from surff.alpha_selection import best_index
+from surff.criteria import Data
+from surff.normal_equations import NormalEquations
 from surff.selection import Selection
-from surff.solvers import least_regular
+from surff.solvers import cholesky
 
 ALPHAS = [1e-3, 0.03, 0.7, 20.0]
 MODELS = [KernelRidgeRegressor, KernelRidgeClassifier]
@@ -492,21 +495,51 @@ def test_selected_features_score_as_chance_on_noise():
     assert honest.calibration_[0, 0] < fooled.calibration_[0, 0]
 
 
-@pytest.mark.parametrize("cv", [3, "gcv", "loo"])
+class Folds:
+    """A criterion whose folds are never singular: the smallest alpha is best.
+
+    For the second target it is the one nearest to 1.
+    """
+
+    def __init__(self, equations, solver):
+        self.total = equations
+        self.data = Data(None, None, None, None, None, True, solver)
+
+    def score(self, alphas):
+        logs = np.log(alphas)
+        return np.stack([-logs, -0.5 * np.abs(logs)], axis=1)[:, None]
+
+
 @pytest.mark.parametrize("per_target", [True, False])
-def test_an_automatic_alpha_is_never_singular(cv, per_target):
-    # Fewer rows than columns, and targets that can be fitted exactly: scores of tiny
-    # alphas differ by rounding errors alone.
+@pytest.mark.parametrize("solver", ["cholesky", "eigh"])
+def test_an_automatic_alpha_has_a_solution_for_all_rows(solver, per_target):
+    Z = np.random.default_rng(0).normal(size=(30, 128)) * np.logspace(0, 3, 128)
+    equations = NormalEquations(128, 2).update(Z.copy(), Z[:, :2])
+    model = KernelRidgeRegressor(solver=solver, alpha_per_target=per_target)
+    path = model._search(None, Folds(equations, solver))
+    best = np.ravel(best_index(path))
+    if per_target:
+        assert abs(np.log10(path.alphas[best[1]])) <= 0.25  # half a step of the grid
+    if solver == "eigh":
+        assert best[0] == 0
+        return
+    # The smallest alpha of the grid that has a solution, by trying them all.
+    coefs = list(cholesky(*equations.centred()[:2], path.alphas))
+    assert best[0] == next(i for i, coef in enumerate(coefs) if coef is not None) > 0
+    assert np.isnan(path.scores[: best[0]]).all()
+    assert np.isfinite(path.scores[best[0] :]).all()
+
+
+@pytest.mark.parametrize("cv", [3, "gcv", "loo"])
+@pytest.mark.parametrize("gamma", [1e-3, 1e-8, 1e-14, 1e-20])
+def test_automatic_alphas_of_targets_that_can_be_fitted_exactly(cv, gamma):
+    # Fewer rows than columns, whose spread beside their mean falls with gamma: linear
+    # targets are met at alphas down to 1e-25, where scores differ by rounding alone.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))
     Y = np.column_stack([X[:, 0], np.ones(30), X.sum(axis=1)])
-    features = FourierFeatures(128, gamma=1e-3, random_state=0)
-    model = KernelRidgeRegressor(features, cv=cv, alpha_per_target=per_target)
-    model.fit(X, Y)
-    floor = least_regular(model.equations_)
-    alphas, scores = model.alpha_path_.alphas, model.alpha_path_.scores
-    assert floor < np.min(model.alpha_)
-    assert cv != 3 or alphas[0] < floor
-    below = np.isnan(scores).reshape(len(alphas), -1).all(axis=1)
-    assert_array_equal(below, alphas < floor)
-    assert np.all(np.isfinite(model.coef_))
+    for per_target in (True, False):
+        model = KernelRidgeRegressor(
+            features(128, gamma=gamma), cv=cv, alpha_per_target=per_target
+        )
+        assert_allclose(model.fit(X, Y).predict(X), Y, atol=1e-4)

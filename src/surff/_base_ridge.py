@@ -43,6 +43,7 @@ from surff.criteria import (
     HeldOutPasses,
     HeldOutSplits,
     LeaveOneOut,
+    n_singular,
 )
 from surff.distributed import DaskRows
 from surff.normal_equations import NormalEquations, accumulate, float32_error
@@ -141,6 +142,20 @@ def best_alpha(path):
     if np.ndim(best):
         return path.alphas[best], float(means[best, np.arange(len(best))].mean())
     return float(path.alphas[best]), float(means[best])
+
+
+def largest_singular(alphas, criterion):
+    """Largest of some alphas at which all rows have no solution, None for no such.
+
+    The rows of every split may have one there: the difference is made by rounding.
+    """
+    if criterion.total is None:
+        return None
+    least = least_regular(criterion.total)
+    for alpha in np.unique(alphas)[::-1]:
+        if alpha < least and n_singular(criterion.total, [alpha], criterion.data):
+            return alpha
+    return None
 
 
 class BaseKernelRidge(LinearOnFeatures):
@@ -416,22 +431,13 @@ class BaseKernelRidge(LinearOnFeatures):
         if criterion.total is None:
             decades, limits = PASSES_DECADES, PASSES_LIMITS
 
-        least = 0.0
-        if criterion.total is not None and self.solver != "eigh":
-            least = least_regular(criterion.total)
-
         def grid_at(decades):
             if criterion.total is None:
                 return criterion.grid(decades)
             return relative_grid(criterion.total, self.fit_intercept, decades)
 
-        def regular_score(alphas):
-            scores = score(alphas)
-            scores[alphas < least] = np.nan
-            return scores
-
         grid = grid_at(decades)
-        path = AlphaPath(grid, regular_score(grid))
+        path = AlphaPath(grid, score(grid))
         while True:
             best = best_index(path)
             missing = np.isnan(path.scores).reshape(len(decades), -1).any(axis=1)
@@ -441,12 +447,16 @@ class BaseKernelRidge(LinearOnFeatures):
             elif np.any(best == len(decades) - 1) and decades[-1] < limits[1]:
                 new = decades[-1] + AUTO_STEP
             else:
-                return path
+                alpha = largest_singular(path.alphas[best], criterion)
+                if alpha is None:
+                    return path
+                path.scores[path.alphas <= alpha] = np.nan
+                continue
             grid = grid_at(new)
             order = np.argsort(decades := np.concatenate([decades, new]))
             path = AlphaPath(
                 np.concatenate([path.alphas, grid])[order],
-                np.concatenate([path.scores, regular_score(grid)])[order],
+                np.concatenate([path.scores, score(grid)])[order],
             )
             decades = decades[order]
 

@@ -41,6 +41,7 @@ __all__ = [
     "LeaveOneOut",
     "ScorerOf",
     "SquaredError",
+    "n_singular",
 ]
 
 

@@ -201,8 +201,8 @@ def least_regular(equations):
     """An alpha from which no Gram matrix can be singular to working precision.
 
     A pivot of the matrix with alpha on its diagonal is at least alpha, less the
-    rounding errors of the factorisation. Held-out scores below it are scores of
-    rounding errors, too.
+    rounding errors of the factorisation. Smaller alphas may be as good, above all where
+    columns differ in scale.
 
     Parameters
     ----------
