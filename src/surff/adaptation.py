@@ -297,7 +297,8 @@ class GradientAdaptation(BaseEstimator):
     True
     """
 
-    needs_target = takes_arrays = True
+    needs_target = True
+    takes_arrays = True
 
     def __init__(
         self,
@@ -505,7 +506,8 @@ class AgopAdaptation(BaseEstimator):
     True
     """
 
-    needs_target = takes_arrays = True
+    needs_target = True
+    takes_arrays = True
 
     def __init__(
         self,
@@ -586,7 +588,8 @@ class AutoAdaptation(BaseEstimator):
     more than 3e11 multiplications in their Gram matrices, and 100 at least.
     """
 
-    needs_target = takes_arrays = True
+    needs_target = True
+    takes_arrays = True
 
     def __init__(self, validation_fraction=0.1, dtype="float32", verbose=False):
         self.validation_fraction = validation_fraction
