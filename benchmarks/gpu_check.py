@@ -2,13 +2,15 @@
 
 One run on one device, which prints a Markdown report and fails if a parity does:
 
-- parity: features, predictions, decisions and chosen alphas of PyTorch tensors on the
-  device against NumPy, float64 and float32, within stated tolerances;
+- parity: features, predictions, decisions, chosen alphas, and the objective of learned
+  frequencies with its gradient, of PyTorch tensors on the device against NumPy, float64
+  and float32, within stated tolerances;
 - peak: operations a second of one large matrix product of the device, in the same run;
 - features a second: values of the feature map, with covtype's 54 columns;
 - a fit at one alpha, of the training half of covtype at s = 128d: 13,824 columns. It is
   compared with the peak by the operations of the Gram matrix alone, 2 n m^2;
 - the same with alpha chosen among five by three folds;
+- steps a second of learned frequencies, s = d and 4d, beside those of NumPy;
 - what TF32 changes, where there is such: time of a fit and error of its decisions. It
   is off otherwise, and surff never turns it on.
 
@@ -24,6 +26,7 @@ import os
 import statistics
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn asks for it to dispatch
@@ -37,8 +40,10 @@ from sklearn.preprocessing import scale
 import surff
 from surff import FourierFeatures, KernelRidgeClassifier, KernelRidgeRegressor
 from surff.array_api import to_numpy
+from surff.blocks import rows_of
 from surff.datasets import load, status
 from surff.normal_equations import accumulate
+from surff.variable_projection import Adam, projected_objective
 
 GAMMA = 0.05
 N_COVTYPE, N_FEATURES, MULTIPLE = 581_012, 54, 128
@@ -142,6 +147,24 @@ def parity(device):
             passed &= good
             verdict = "yes" if good else "NO"
             rows.append([name, dtype, f"{error:.1e}", f"{tolerance:.0e}", verdict])
+        frequencies = np.random.default_rng(2).normal(size=(100, N_FEATURES))
+        batch = [a.astype(dtype) for a in (frequencies * 0.3, X, Y)]
+        wanted = projected_objective(*batch, 1e-3)
+        batch[1] = tensor(batch[1], device)
+        found = projected_objective(*batch, 1e-3)
+        for name, value, expected in zip(wanted._fields, found, wanted, strict=True):
+            error = np.abs(value - expected).max() / np.abs(expected).max()
+            good = bool(error <= tolerances["predictions"])
+            passed &= good
+            rows.append(
+                [
+                    f"{name} of a batch, 100 frequencies",
+                    dtype,
+                    f"{error:.1e}",
+                    f"{tolerances['predictions']:.0e}",
+                    "yes" if good else "NO",
+                ]
+            )
     return rows, passed
 
 
@@ -212,6 +235,34 @@ def fits(device, X, y, what, m, peak):
                 memory,
             ]
         )
+    return table
+
+
+def descend(X, Y, batches, frequencies):
+    """Steps of learned frequencies on batches of rows."""
+    frequencies, adam = frequencies.copy(), Adam(frequencies.shape)
+    alpha = 1e-3 / len(frequencies)
+    for index in batches:
+        rows, targets = rows_of(X, index), Y[index]
+        gradient = projected_objective(frequencies, rows, targets, alpha).gradient
+        frequencies += adam.step(gradient, 0.01).astype(frequencies.dtype)
+
+
+def steps(device, X, y, n_steps=20):
+    """Steps a second of learned frequencies on the device, and by NumPy beside it."""
+    rng, table = np.random.default_rng(0), []
+    Y = np.where(y == 1, 1.0, -1.0).astype(X.dtype)[:, None]
+    for multiple in (1, 4):
+        s = multiple * N_FEATURES
+        size = max(2048, 16 * s)  # as many rows as `GradientAdaptation` takes
+        batches = np.sort(rng.integers(len(X), size=(n_steps, size)), axis=1)
+        frequencies = 0.3 * rng.normal(size=(s, N_FEATURES)).astype(X.dtype)
+        rates = []
+        for rows in (tensor(X, device), X):
+            run = partial(descend, rows, Y, batches, frequencies)
+            rate = [n_steps / seconds for seconds in median_time(device, run)[:3]]
+            rates.append(f"{rate[0]:.3g} ({rate[2]:.3g} to {rate[1]:.3g})")
+        table.append([f"s = {multiple}d, {2 * s} columns, {size:,} rows", *rates])
     return table
 
 
@@ -293,6 +344,8 @@ def report(device, quick):
         "Share of peak: the 2 n m^2 operations of the Gram matrix, over the time of "
         "the whole fit, over the peak of float32. GiB: the most that PyTorch held."
     )
+    head = ["batches of learned frequencies, float32", "steps a second", "NumPy's"]
+    parts.append(markdown(head, steps(device, X, y)))
     if device == "cuda":
         head = ["products", "fit, s", "largest error of decisions", "root mean square"]
         parts.append(markdown(head, tf32(device, X, y, min(m, 4096))))
@@ -301,8 +354,8 @@ def report(device, quick):
         parts.append(
             "**No card was used.** With `--device cuda` the script also gives: the "
             "peak of the card, and the share of it that the Gram matrix and a fit "
-            "reach; features a second; time, accuracy and memory of covtype at "
-            f"s = 128d, {N_COVTYPE // 2:,} rows with "
+            "reach; features and steps a second; time, accuracy and memory of covtype "
+            f"at s = 128d, {N_COVTYPE // 2:,} rows with "
             f"{2 * MULTIPLE * N_FEATURES:,} columns, with one alpha and with alpha "
             "chosen; and what TF32 changes in time and error. The figures above are "
             "of a small size, on a processor that other programs use, too: they show "

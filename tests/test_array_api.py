@@ -12,17 +12,19 @@ import pytest
 from array_api_compat import array_namespace, device
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import surff._base_ridge
+import surff.adaptation
 import surff.blocks
 import surff.solvers
 from surff import (
     EERF,
+    AgopAdaptation,
     FourierFeatures,
     GradientAdaptation,
     KernelLogisticClassifier,
@@ -35,6 +37,7 @@ from surff.array_api import on_accelerator, on_host, other_namespace, to_numpy
 from surff.fourier import fourier_moments
 from surff.normal_equations import accumulate
 from surff.solvers import cholesky, cholesky_beside
+from surff.variable_projection import projected_objective
 
 MISSING = {
     "array_api_strict": "array-api-strict is not installed",
@@ -275,6 +278,87 @@ def test_constant_data_have_a_gamma(strict):
     assert FourierFeatures(2).fit(strict(np.full((9, 2), 1e3))).gamma_ == 1.0
 
 
+# -- adaptations -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_objective_and_gradient_equal_numpys(place, weighted, n_targets):
+    frequencies = place.host(np.random.default_rng(0).normal(size=(7, 5)))
+    batch = place.host(Y[:, :n_targets]), 1e-3, place.host(WEIGHT) if weighted else None
+    expected = projected_objective(frequencies, place.host(X), *batch)
+    found = projected_objective(frequencies, place(X), *batch)
+    tolerance = TOLERANCE[place.dtype]
+    assert_allclose(found.objective, expected.objective, rtol=tolerance)
+    assert type(found.gradient) is np.ndarray
+    assert found.gradient.dtype == expected.gradient.dtype
+    close(found.gradient, expected.gradient, tolerance)
+
+
+ADAPTATIONS = [
+    AgopAdaptation(n_rounds=2, dtype="float64"),
+    GradientAdaptation(n_steps=20, dtype="float64"),
+    AgopAdaptation(n_rounds=2, diagonal=True),
+    GradientAdaptation(n_steps=20),
+]
+
+
+@pytest.mark.usefixtures("dispatch")
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("adapt", ADAPTATIONS, ids=str)
+def test_adapted_frequencies_equal_numpys(place, adapt, small, monkeypatch):
+    if not small:
+        monkeypatch.setattr(surff.adaptation, "SMALL_DATA", 0)
+    model = features(16, adapt=adapt, select="surrogate")
+    expected = clone(model).fit(place.host(X), THREE, WEIGHT)
+    model.fit(place(X), place(THREE), place(WEIGHT))
+    drawn = clone(model).set_params(adapt=None).fit(X, THREE, WEIGHT).frequencies_
+    assert np.abs(expected.frequencies_ - drawn).max() > 0.1
+    # Rounding of the rows and of the sums, carried on by a few steps; where Adam's mean
+    # of gradients is near zero, a step loses some digits.
+    exact = place.dtype == "float64" and adapt.dtype == "float64"
+    close(model.frequencies_, expected.frequencies_, 1e-7 if exact else 1e-2)
+    place.check(model.frequencies_)
+    place.check(model.importance_weights_, place.xp.float64)
+    place.check(model.transform(place(X)))
+
+
+@pytest.mark.usefixtures("dispatch")
+@pytest.mark.parametrize("adapt", ["auto", "gradient"])
+def test_adapted_models_are_as_good_as_numpys(place, adapt):
+    rows = np.random.default_rng(1).normal(size=(900, 3))
+    y = np.sin(3.0 * rows[:, 0]) + rows[:, 1] * rows[:, 2]
+    model = KernelRidgeRegressor(features(20, adapt=adapt), cv="gcv")
+    plain, model = clone(model).set_params(features__adapt=None), clone(model)
+    fitted, held_out = slice(0, 700), slice(700, 900)
+    expected = clone(model).fit(place.host(rows[fitted]), y[fitted])
+    model.fit(place(rows[fitted]), place(y[fitted]))
+    score = model.score(place(rows[held_out]), place(y[held_out]))
+    # Steps carry rounding errors on, so the frequencies are others.
+    assert score > expected.score(place.host(rows[held_out]), y[held_out]) - 0.02
+    plain.fit(rows[fitted], y[fitted])
+    assert score > 0.95 > 0.8 > plain.score(rows[held_out], y[held_out])
+    place.check(model.coef_)
+    place.check(model.features_.frequencies_)
+
+
+def test_adaptations_are_solved_on_an_accelerator(strict, monkeypatch):
+    solved = []
+
+    def spy(*arguments):
+        solved.append(arguments[0].device)
+        return cholesky_beside(*arguments)
+
+    adapt = AgopAdaptation(n_rounds=1, dtype="float64")
+    start, rng = features(16)._fit(X, None).frequencies_, np.random.default_rng
+    with monkeypatch.context() as patch:
+        patch.setattr(surff.solvers, "cholesky_beside", spy)
+        patch.setattr(surff.solvers, "on_accelerator", lambda X: True)
+        found = adapt.adapt(start, strict(X), Y, rng(0))
+    assert set(solved) == {strict.device}
+    close(found, adapt.adapt(start, X, Y, rng(0)), 1e-9)
+
+
 # -- models ----------------------------------------------------------------------------
 
 
@@ -450,13 +534,24 @@ def test_rows_and_features_never_visit_the_host(place, monkeypatch):
             largest = max(largest, math.prod(array.shape))
         return to_numpy(array)
 
-    for module in ("features", "fourier", "normal_equations", "alpha_selection"):
+    for module in (
+        "adaptation",
+        "alpha_selection",
+        "features",
+        "fourier",
+        "normal_equations",
+        "variable_projection",
+    ):
         module = importlib.import_module(f"surff.{module}")
         monkeypatch.setattr(module, "to_numpy", spy)
     model = KernelRidgeClassifier(features(8, select="surrogate"), alphas=[0.1, 1.0])
     model.fit(place(X), place(TWO)).predict(place(X))
     # Means of rows for gamma, and predictions of a fold for two alphas.
     assert 0 < largest <= N
+    monkeypatch.setattr(surff.adaptation, "SPREAD_ROWS", 10)
+    largest = 0
+    features(8, adapt=GradientAdaptation(n_steps=2)).fit(place(X), place(TWO))
+    assert 0 < largest <= 8 * 8  # the sums over a batch, or the sample of the rows
 
 
 @pytest.mark.usefixtures("dispatch")
@@ -469,20 +564,31 @@ def test_device_without_float64():
     for model, y in (
         (KernelRidgeRegressor(features(31)), Y),
         (KernelRidgeClassifier(features(select="surrogate")), THREE),
+        (KernelRidgeRegressor(features(adapt=AgopAdaptation(n_rounds=1))), Y),
     ):
         expected = clone(model).fit(place.host(X), place.host(y))
         prediction = model.fit(place(X), place(y)).predict(place(X))
         close(prediction, expected.predict(place.host(X)), 1e-3)
         with pytest.raises(ValueError, match="precision='float64' needs a device"):
             clone(model).set_params(precision="float64").fit(place(X), place(y))
+    exact = features(adapt=GradientAdaptation(dtype="float64"))
+    with pytest.raises(ValueError, match="dtype='float64' needs a device that has"):
+        exact.fit(place(X), place(Y))
 
 
 # -- what is refused -------------------------------------------------------------------
 
+
+class Stay(BaseEstimator):
+    """Somebody's own adaptation, for NumPy's arrays."""
+
+    def adapt(self, frequencies, X, Y, rng, sample_weight=None):
+        return frequencies
+
+
 REFUSED = [
     (features(select="leverage"), r"select='leverage' .* one of \['eerf', 'surrogate'"),
-    (features(adapt="gradient"), "adapt='gradient' .* use None"),
-    (features(adapt=GradientAdaptation()), r"adapt=GradientAdaptation\(\)"),
+    (features(adapt=Stay()), r"adapt=Stay\(\) .* one of \['agop', 'auto', 'gradient'"),
     (NystroemFeatures(8), "NystroemFeatures takes NumPy arrays .* convert X"),
     (KernelLogisticClassifier(features()), "KernelLogisticClassifier takes NumPy"),
     (KernelRidgeRegressor(features(), solver="cg"), "solver='cg' .* use 'cholesky'"),
@@ -566,6 +672,7 @@ def test_without_dispatch_arrays_become_numpys():
 SUPPORTED = [
     features(),
     features(select="surrogate"),
+    features(adapt=AgopAdaptation(n_rounds=1)),
     KernelRidgeRegressor(features(), alphas=0.7),
     KernelRidgeClassifier(features()),
 ]

@@ -5,7 +5,8 @@ others. `GradientAdaptation` minimises the ridge objective over the frequencies
 themselves; `AgopAdaptation` keeps the draw and changes its covariance;
 `AutoAdaptation` is the choice that did best in our experiments. Each holds some rows
 out and returns the frequencies with the smallest squared error on these, the first ones
-included.
+included. Rows of another array library than NumPy stay on their device, where what
+grows with their number is computed; frequencies are on the host meanwhile.
 """
 
 import math
@@ -21,9 +22,18 @@ from surff._threads import single_threaded_blas
 from surff._validation import positive
 from surff.agop import average_gradient_outer_product, root_transform
 from surff.alpha_selection import coefficient_path, squared_errors
+from surff.array_api import (
+    asarray_like,
+    namespace_of,
+    other_namespace,
+    supports_float64,
+    to_numpy,
+    wide_dtype,
+)
 from surff.blocks import rows_of
-from surff.fourier import FourierMap
+from surff.fourier import ArrayFourierMap, FourierMap
 from surff.normal_equations import NormalEquations, accumulate
+from surff.solvers import solver_beside
 from surff.variable_projection import Adam, cosine_schedule, projected_objective
 
 __all__ = ["ADAPTATIONS", "AgopAdaptation", "AutoAdaptation", "GradientAdaptation"]
@@ -81,7 +91,7 @@ class InnerProblem:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : array or CSR matrix of shape (n_samples, n_features)
         Data.
     Y : ndarray of shape (n_samples, n_targets)
         Targets. Labels coded -1 and 1 stay as they are, other columns are
@@ -109,13 +119,18 @@ class InnerProblem:
         share = max(validation_fraction, min(LARGEST_SHARE, LEAST_TEST / len(rows)))
         n_test = min(len(rows) - 1, math.ceil(share * len(rows)))
         self.X, self.dtype = X, np.dtype(dtype)
+        self._dtype_there = getattr(namespace_of(X), dtype)
         self.weight = sample_weight
         self.test, self.train = rows[:n_test], rows[n_test:]
         self.centre, self.unit = _spread(X, rows)
-        self.inverse_unit = 1.0 / self.unit
+        # Beside X, for every batch.
+        self._centre, self._inverse_unit = (
+            asarray_like(values, X, wide_dtype(X))
+            for values in (self.centre, 1.0 / self.unit)
+        )
         self.Y = _standard_targets(Y, sample_weight)
         self._sides, self._all = {}, None
-        if not sparse.issparse(X) and X.size <= SMALL_DATA:
+        if not sparse.issparse(X) and math.prod(X.shape) <= SMALL_DATA:
             self._all = self._rows(X)
 
     def inward(self, frequencies):
@@ -127,21 +142,24 @@ class InnerProblem:
         return (frequencies / self.unit).astype(dtype)
 
     def batch(self, index):
-        """Rows, targets and weights of some rows, in the dtype of the problem."""
+        """Rows, targets and weights of some rows, in the dtype of the problem.
+
+        The rows are where the data are, the others on the host.
+        """
         if self._all is None:
             X = self._rows(rows_of(self.X, index))
         else:
-            X = self._all[index]
+            X = rows_of(self._all, index)
         weight = None if self.weight is None else self.weight[index].astype(self.dtype)
         return X, self.Y[index].astype(self.dtype), weight
 
     def _rows(self, X):
         """Rows in units of the spreads, in the dtype of the problem."""
         if sparse.issparse(X):
-            return X.multiply(self.inverse_unit).tocsr().astype(self.dtype)
-        X = X - self.centre
-        X *= self.inverse_unit
-        return X.astype(self.dtype, copy=False)
+            return X.multiply(self._inverse_unit).tocsr().astype(self.dtype)
+        X = X - self._centre
+        X *= self._inverse_unit
+        return namespace_of(X).astype(X, self._dtype_there, copy=False)
 
     def _side(self, name, limit):
         """At most ``limit`` of the rows of a side, as a batch that is kept."""
@@ -161,13 +179,19 @@ class InnerProblem:
         -------
         Score
         """
-        feature_map = FourierMap(np.ascontiguousarray(frequencies, dtype=self.dtype))
+        frequencies = np.ascontiguousarray(frequencies, dtype=self.dtype)
+        feature_map = FourierMap(frequencies)
+        if other_namespace(self.X) is not None:
+            there = asarray_like(frequencies, self.X, self._dtype_there)
+            feature_map = ArrayFourierMap(there)
         m = feature_map.n_components
         limit = max(SCORE_ROWS, SCORE_ROWS_PER_COLUMN * m)
         fitted = accumulate(feature_map, *self._side("train", limit))
         tested = accumulate(feature_map, *self._side("test", TEST_ROWS))
         coefs, intercepts = coefficient_path(
-            fitted, SCORE_ALPHAS * fitted.weight_sum / m
+            fitted,
+            SCORE_ALPHAS * fitted.weight_sum / m,
+            solver=solver_beside("cholesky", self.X),
         )
         errors = squared_errors(tested, coefs, intercepts).sum(axis=1)
         errors = np.where(np.isfinite(errors), errors, np.inf) / tested.weight_sum
@@ -182,14 +206,15 @@ def _spread(X, rows):
 
     The unit is the standard deviation, or the interquartile range over that of a normal
     law where that is smaller: a few values far out must not make it. Sparse columns are
-    not centred, and their deviation alone is used.
+    not centred, and their deviation alone is used. The sample visits the host.
     """
-    sample = rows_of(X, np.sort(rows[:SPREAD_ROWS])).astype(np.float64)
+    sample = to_numpy(rows_of(X, np.sort(rows[:SPREAD_ROWS]))).astype(np.float64)
     if sparse.issparse(sample):
         mean = np.asarray(sample.mean(axis=0)).ravel()
         square = np.asarray(sample.multiply(sample).mean(axis=0)).ravel()
         unit = np.sqrt((square - mean**2).clip(min=0.0))
-        return None, np.where(unit > 1e-6 * np.sqrt(square), unit, 1.0)
+        unit = np.where(unit > 1e-6 * np.sqrt(square), unit, 1.0)
+        return np.zeros_like(unit), unit
     mean, unit = sample.mean(axis=0), sample.std(axis=0)
     low, high = np.percentile(sample, [25, 75], axis=0)
     middle = (high - low) / 1.349
@@ -273,6 +298,7 @@ class GradientAdaptation(BaseEstimator):
     """
 
     needs_target = True
+    takes_arrays = True
 
     def __init__(
         self,
@@ -303,7 +329,7 @@ class GradientAdaptation(BaseEstimator):
         ----------
         frequencies : ndarray of shape (n_frequencies, n_features)
             Where to start, radians per unit of ``X``; left as they are.
-        X : ndarray or CSR matrix of shape (n_samples, n_features)
+        X : array or CSR matrix of shape (n_samples, n_features)
             Data.
         Y : ndarray of shape (n_samples, n_targets)
             Targets; labels are coded -1, 1 by the caller.
@@ -384,6 +410,11 @@ def _inner_problem(adaptation, X, Y, rng, sample_weight):
     if adaptation.dtype not in ("float32", "float64"):
         raise ValueError(
             f"dtype must be 'float32' or 'float64', got {adaptation.dtype!r}."
+        )
+    if adaptation.dtype == "float64" and not supports_float64(X):
+        raise ValueError(
+            "dtype='float64' needs a device that has float64: use 'float32', got X on "
+            f"{X.device}."
         )
     return InnerProblem(
         X,
@@ -476,6 +507,7 @@ class AgopAdaptation(BaseEstimator):
     """
 
     needs_target = True
+    takes_arrays = True
 
     def __init__(
         self,
@@ -557,6 +589,7 @@ class AutoAdaptation(BaseEstimator):
     """
 
     needs_target = True
+    takes_arrays = True
 
     def __init__(self, validation_fraction=0.1, dtype="float32", verbose=False):
         self.validation_fraction = validation_fraction

@@ -18,7 +18,6 @@ from array_api_compat import (
     is_array_api_obj,
     is_cupy_array,
     is_dask_array,
-    is_numpy_array,
     is_torch_array,
 )
 from sklearn import get_config
@@ -53,7 +52,9 @@ def other_namespace(X):
 
     Dask arrays, whose rows are read block by block into NumPy, count as anything else.
     """
-    if is_numpy_array(X) or is_dask_array(X) or not is_array_api_obj(X):
+    if isinstance(X, np.ndarray | np.generic):  # most calls, and fast
+        return None
+    if is_dask_array(X) or not is_array_api_obj(X):
         return None
     return array_namespace(X)
 

@@ -262,12 +262,14 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             frequencies, weights = clone(selector).select(
                 candidates, X, Y, n_frequencies, rng, sample_weight
             )
+        if self.adapt is not None:
+            frequencies, weights = self._adapted(
+                frequencies, weights, X, Y, rng, sample_weight
+            )
         if other_namespace(X) is not None:
             frequencies = asarray_like(np.asarray(frequencies), X)
             weights = asarray_like(weights, X, wide_dtype(X))
         self.frequencies_, self.importance_weights_ = frequencies, weights
-        if self.adapt is not None:
-            self._adapt(X, Y, rng, sample_weight)
         if isinstance(self.frequencies_, np.ndarray):
             # Laid out by feature, as products read them: for sparse rows every call of
             # transform would copy them, for dense ones every block a little longer.
@@ -280,23 +282,23 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._n_features_out = self.n_components
         return self
 
-    def _adapt(self, X, Y, rng, sample_weight):
-        """Move the frequencies that the draw or the selection gave."""
+    def _adapted(self, frequencies, weights, X, Y, rng, sample_weight):
+        """Frequencies that the draw or the selection gave, moved, and their weights."""
         adaptation = clone(one_of("adapt", self.adapt, ADAPTATIONS, "adapt"))
         if Y is None and getattr(adaptation, "needs_target", True):
             raise ValueError(
                 f"adapt={self.adapt!r} fits the frequencies to the target: fit "
                 "requires y to be passed, but the target y is None."
             )
-        if self.select is None and not np.all(self.importance_weights_ == 1.0):
+        if self.select is None and not np.all(weights == 1.0):
             raise ValueError(
                 f"draw={self.draw!r} weights its frequencies, and adapt={self.adapt!r} "
                 "moves frequencies of equal weights: use adapt=None or another draw."
             )
-        self.frequencies_ = adaptation.adapt(
-            np.asarray(self.frequencies_), X, Y, rng, sample_weight
+        frequencies = adaptation.adapt(
+            np.asarray(frequencies), X, Y, rng, sample_weight
         )
-        self.importance_weights_ = np.ones(len(self.frequencies_))
+        return frequencies, np.ones(len(frequencies))
 
     def _looks_at_rows(self):
         """Whether `fit` looks at more of ``X`` than the number of its columns."""
@@ -315,17 +317,17 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _numpy_only(self):
         """See `surff.array_api.check_supported`."""
-        if self.select is not None and not _flag(
-            self.select, SELECTORS, "takes_arrays", False
-        ):
+        for name, table in (("select", SELECTORS), ("adapt", ADAPTATIONS)):
+            part = getattr(self, name, None)  # stored models may be older
+            if part is None or _flag(part, table, "takes_arrays", False):
+                continue
             able = [
                 name
-                for name, rule in sorted(SELECTORS.items())
+                for name, rule in sorted(table.items())
                 if getattr(rule, "takes_arrays", False)
             ]
-            return "select", self.select, f"None or one of {able}"
-        adapt = getattr(self, "adapt", None)  # stored models may be older
-        return None if adapt is None else ("adapt", adapt, "None")
+            return name, part, f"None or one of {able}"
+        return None
 
     def _map(self):
         """The fitted map of checked row blocks."""

@@ -15,6 +15,10 @@ derivative is left (variable projection, or the envelope theorem). With projecti
           \bigr]\, x_i ,
 
 one product of a matrix of all rows by frequencies with X.
+
+Rows decide where all of that is computed: NumPy's and sparse ones here, on all threads,
+any other array's by its own library on its device. Only the solution, of one equation
+for each column of features, is NumPy's and in float64.
 """
 
 import math
@@ -27,8 +31,9 @@ from scipy.linalg import lapack
 
 from surff._blas import potrf
 from surff._threads import map_slices
+from surff.array_api import asarray_like, other_namespace, to_numpy, wide_dtype
 from surff.blocks import rows_of
-from surff.fourier import FourierMap
+from surff.fourier import FourierMap, fourier_features
 
 __all__ = ["Adam", "Projected", "cosine_schedule", "projected_objective"]
 
@@ -52,7 +57,7 @@ def projected_objective(frequencies, X, Y, alpha, sample_weight=None):
     ----------
     frequencies : ndarray of shape (n_frequencies, n_features)
         W, radians per unit of ``X``; same dtype as ``X``.
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    X : array or CSR matrix of shape (n_samples, n_features)
         Rows, float32 or float64.
     Y : ndarray of shape (n_samples, n_targets)
         Targets, same dtype as ``X``.
@@ -65,11 +70,14 @@ def projected_objective(frequencies, X, Y, alpha, sample_weight=None):
     Returns
     -------
     Projected
+        On the host.
 
     Notes
     -----
     ``O(n s (s + d + k) + s^3)`` time for n rows and k targets, and some matrices of n
     by 2 s. The Gram matrix is formed in the dtype of ``X`` and solved in float64.
+    Between the host and the device of ``X`` go the other arguments, the result and the
+    sums over rows, of which the Gram matrix is the largest.
 
     References
     ----------
@@ -86,15 +94,17 @@ def projected_objective(frequencies, X, Y, alpha, sample_weight=None):
     >>> round(projected_objective(np.zeros((1, 1)), X, Y, alpha=0.1).objective, 6)
     0.25
     """
-    s = len(frequencies)
-    dtype = frequencies.dtype
+    s, n_rows, dtype = len(frequencies), X.shape[0], frequencies.dtype
     if sample_weight is None:
-        weight = np.full(len(Y), 1.0 / len(Y), dtype)
+        weight = np.full(n_rows, 1.0 / n_rows, dtype)
     else:
         weight = (sample_weight / sample_weight.sum()).astype(dtype)
     least = max(64, THREAD_MULTIPLICATIONS // (2 * s) ** 2)
+    if other_namespace(X) is not None:
+        frequencies, Y, weight = (asarray_like(a, X) for a in (frequencies, Y, weight))
+        least = n_rows  # its library shares the work out
     parts = map_slices(
-        lambda rows: _summed(frequencies, rows, X, Y, weight), len(Y), least
+        lambda rows: _summed(frequencies, rows, X, Y, weight), n_rows, least
     )
     z_mean = sum(part.weight * part.z_mean for part in parts)
     y_mean = sum(part.weight * part.y_mean for part in parts)
@@ -111,7 +121,7 @@ def projected_objective(frequencies, X, Y, alpha, sample_weight=None):
     coef, _ = lapack.dpotrs(gram, moments, lower=0)
     results = map_slices(
         lambda rows: _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean),
-        len(Y),
+        n_rows,
         least,
     )
     objective = sum(result.objective for result in results) + alpha * np.sum(coef**2)
@@ -122,7 +132,7 @@ class _Part(NamedTuple):
     """Features of one thread's rows and their sums, about their own means."""
 
     rows: slice
-    Z: np.ndarray  # (2 s, n_rows): a cosine and a sine after the other
+    Z: np.ndarray  # (2 s, n_rows): a cosine and a sine after the other; beside X
     weight: float
     z_mean: np.ndarray
     y_mean: np.ndarray
@@ -132,26 +142,34 @@ class _Part(NamedTuple):
 
 def _summed(frequencies, rows, X, Y, weight):
     """`_Part` of some rows."""
-    Z, Y, weight = _transposed(frequencies, rows_of(X, rows)), Y[rows], weight[rows]
-    total = float(weight.sum())
+    Z = _transposed(frequencies, rows_of(X, rows))
+    Y, weight = Y[rows, ...], weight[rows, ...]
+    total = float(_sum(weight))
     share = weight / total if total > 0 else weight
-    z_mean, y_mean = Z @ share, share @ Y
-    centred = _centred(Z, z_mean, np.sqrt(weight))
-    targets = (Y - y_mean) * np.sqrt(weight)[:, None]
+    z_mean, y_mean, roots = Z @ share, share @ Y, weight**0.5
+    centred = _centred(Z, z_mean, roots)
+    targets = (Y - y_mean) * roots[:, None]
     return _Part(
         rows,
         Z,
         total,
-        z_mean.astype(np.float64),
-        y_mean.astype(np.float64),
-        (centred @ centred.T).astype(np.float64, order="F"),
-        (centred @ targets).astype(np.float64),
+        to_numpy(z_mean).astype(np.float64),
+        to_numpy(y_mean).astype(np.float64),
+        to_numpy(centred @ centred.T).astype(np.float64, order="F"),
+        to_numpy(centred @ targets).astype(np.float64),
     )
 
 
-@compiled
 def _centred(Z, mean, roots):
-    """``(Z - mean[:, None]) * roots`` in one visit."""
+    """``(Z - mean[:, None]) * roots``."""
+    if isinstance(Z, np.ndarray):
+        return _centred_in_one_visit(Z, mean, roots)
+    return (Z - mean[:, None]) * roots
+
+
+@compiled
+def _centred_in_one_visit(Z, mean, roots):
+    """`_centred` for NumPy."""
     centred = np.empty_like(Z)
     for j in range(Z.shape[0]):
         row, out, centre = Z[j], centred[j], mean[j]
@@ -160,9 +178,16 @@ def _centred(Z, mean, roots):
     return centred
 
 
-@compiled
 def _slopes_of_pairs(Z, turned):
     """Each frequency's cosine times the second row of its pair, less the other way."""
+    if isinstance(Z, np.ndarray):
+        return _slopes_in_one_visit(Z, turned)
+    return turned[1::2, :] * Z[0::2, :] - turned[0::2, :] * Z[1::2, :]
+
+
+@compiled
+def _slopes_in_one_visit(Z, turned):
+    """`_slopes_of_pairs` for NumPy."""
     slopes = np.empty((Z.shape[0] // 2, Z.shape[1]), Z.dtype)
     for j in range(slopes.shape[0]):
         cosine, sine, out = Z[2 * j], Z[2 * j + 1], slopes[j]
@@ -178,25 +203,35 @@ def _transposed(frequencies, X):
     The product of a row and a frequency is symmetric in the two, so the map of the
     frequencies by the rows is this, and its loops are as long as there are rows.
     """
-    s, n_rows = len(frequencies), X.shape[0]
+    s, n_rows = frequencies.shape[0], X.shape[0]
     if sparse.issparse(X):
         Z = FourierMap(frequencies)(X)
         return Z.T.reshape(2, s, n_rows).swapaxes(0, 1).reshape(2 * s, n_rows)
     factor = np.full(n_rows, math.sqrt(n_rows / s))
+    if (xp := other_namespace(X)) is not None:
+        Z = fourier_features(frequencies, X, asarray_like(factor, X))
+        return xp.reshape(Z, (2 * s, n_rows))
     return FourierMap(X, factor)(frequencies).reshape(2 * s, n_rows)
 
 
 def _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean):
     """`Projected` of some rows at a solution, without the penalty."""
     (Z,) = (part.Z for part in parts if part.rows == rows)
-    z_mean, y_mean, coef = (a.astype(Z.dtype) for a in (z_mean, y_mean, coef))
-    residual = (Y[rows] - (y_mean - z_mean @ coef)).T - coef.T @ Z
-    weighted = residual * weight[rows]
+    z_mean, y_mean, coef = (asarray_like(a, Z) for a in (z_mean, y_mean, coef))
+    residual = (Y[rows, ...] - (y_mean - z_mean @ coef)).T - coef.T @ Z
+    weighted = residual * weight[rows, ...]
     # An outer product is much faster without a matrix product.
-    turned = coef * weighted if len(weighted) == 1 else coef @ weighted
+    turned = coef * weighted if weighted.shape[0] == 1 else coef @ weighted
     slopes = _slopes_of_pairs(Z, turned)
-    gradient = -2.0 * (slopes @ rows_of(X, rows))
-    return Projected(np.sum(weighted * residual, dtype=np.float64), gradient)
+    gradient = -2.0 * to_numpy(slopes @ rows_of(X, rows))
+    return Projected(float(_sum(weighted * residual)), gradient)
+
+
+def _sum(values):
+    """Sum of all values, in float64 where the device has that type."""
+    if isinstance(values, np.ndarray):
+        return values.sum(dtype=np.float64)
+    return other_namespace(values).sum(values, dtype=wide_dtype(values))
 
 
 class Adam:
