@@ -584,8 +584,9 @@ class AutoAdaptation(BaseEstimator):
 
     Notes
     -----
-    Between 800 and 2,000 steps, 15 passes over the rows if that lies between; but no
-    more than 3e11 multiplications in their Gram matrices, and 100 at least.
+    Between 800 and 2,000 steps, 15 passes over the rows if that lies between; but over
+    800 no more than 100 a frequency, no more than 3e11 multiplications in their Gram
+    matrices, and 100 at least.
     """
 
     needs_target = True
@@ -625,7 +626,8 @@ class AutoAdaptation(BaseEstimator):
     def _n_steps(self, problem, n_frequencies):
         """Steps that pay, and that the number of frequencies allows."""
         size = _batch_size("auto", n_frequencies, len(problem.train))
-        wanted = min(max(15 * len(problem.train) // size, 800), 2000)
+        passes = 15 * len(problem.train) // size
+        wanted = max(min(passes, 100 * n_frequencies, 2000), 800)
         affordable = MULTIPLICATIONS // (size * (2 * n_frequencies) ** 2)
         return min(wanted, max(100, affordable))
 

@@ -64,6 +64,9 @@ def small_grids(monkeypatch):
     monkeypatch.setattr(
         benchmark, "MLP_GRID", {"alpha": [1e-5], "learning_rate_init": [0.05]}
     )
+    monkeypatch.setattr(
+        benchmark, "XRFM_GRID", {"bandwidth": [3.0], "diagonal": [True]}
+    )
     with threadpool_limits(1):
         yield
 
@@ -116,6 +119,23 @@ def test_splits_share_no_row_and_keep_stretches_together():
     assert np.count_nonzero(np.diff(side)) < 20  # changes at edges of stretches alone
     divided = halves._replace(n_train=40)
     assert_array_equal(split_rows(divided, 3, 0)[0], np.arange(40))
+
+
+def test_normal_scores_are_those_of_the_ranks_in_the_training_rows():
+    rng = np.random.default_rng(0)
+    X = np.exp(rng.normal(size=(1001, 2)))
+    task = waves(1001)._replace(name="magic04-scores", X=X)
+    part = benchmark.prepared(task, 1, 0)
+    train, test = split_rows(task, 1, 0)
+    ranks = stats.rankdata(X[train], axis=0) - 1.0
+    expected = stats.norm.ppf(ranks / (len(train) - 1)).clip(-3.0, 3.0)
+    assert_allclose(part.X, expected, atol=1e-9)
+    low, high = X[train].min(axis=0), X[train].max(axis=0)
+    beyond = (X[test] < low) | (X[test] > high)
+    assert beyond.any()
+    assert_array_equal(np.abs(part.test_X[beyond]), 3.0)
+    order = np.argsort(X[test], axis=0)
+    assert np.all(np.diff(np.take_along_axis(part.test_X, order, axis=0), axis=0) >= 0)
 
 
 @pytest.mark.parametrize("name", [name for name in TASKS if name != "covtype"])
@@ -239,14 +259,13 @@ def test_text_marks_what_differs(tmp_path):
     assert any("critical difference" in line for line in lines)
     assert len(rich_benchmark(benchmark_cells(rows))) == 3
     text = " ".join(captions(config, rows))
-    assert "stretches" not in text
     assert "over 4 splits, seed" in text
     assert "over 3 to 4 splits (benchmark.csv counts them)" in " ".join(
         captions(config, rows[1:])
     )
-    assert "stretches" in " ".join(
-        captions(config, rows_of({("eeg-time", 1, "rff"): 0.5}))
-    )
+    for task, word in (("eeg-time", "stretches"), ("magic04-scores", "normal scores")):
+        assert word not in text
+        assert word in " ".join(captions(config, rows_of({(task, 1, "rff"): 0.5})))
 
 
 @pytest.mark.parametrize(
@@ -270,7 +289,8 @@ def test_bad_options_are_named(options, message):
 
 def test_suites_are_of_tasks_and_methods_have_names():
     assert all(set(suite) <= TASKS.keys() for suite in SUITES.values())
-    assert "eeg-time" in SUITES["core"]
+    assert {*SUITES["core"], *SUITES["embedded"]} == TASKS.keys()
+    assert "covtype" in SUITES["core"]
     assert set(method_labels()) == {*KERNEL_METHODS, *PEERS}
     assert pickle.loads(pickle.dumps(Benchmark())) == Benchmark()
 

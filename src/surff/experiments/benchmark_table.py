@@ -176,6 +176,7 @@ def captions(config, rows):
     if least < most:
         splits = f"{least} to {splits} (benchmark.csv counts them)"
     stretches = [task for task in n if TASKS[task].chunks]
+    scores = [task for task in n if TASKS[task].scores]
     return [
         f"Score: accuracy in %, for california-housing 100 R2; mean and standard error "
         f"over {splits}, seed {config.seed}; • better and ◦ worse than RFF at the same "
@@ -191,6 +192,10 @@ def captions(config, rows):
             f"{task}: the rows are one recording; {TASKS[task].chunks} stretches of "
             "consecutive rows stay together."
             for task in stretches
+        ),
+        *(
+            f"{task}: columns replaced by their normal scores, for every method."
+            for task in scores
         ),
     ]
 

@@ -64,11 +64,12 @@ PEERS = {
     "mlp": "MLP of the same width",
     "boosting": "HistGradientBoosting",
     "xgboost": "XGBoost",
+    "xrfm": "xRFM",
     "kernel-ridge": "exact kernel ridge",
 }
 
 #: Packages of the methods that surff does not depend on: module, and what to install.
-PACKAGES = {"xgboost": ("xgboost", "xgboost-cpu")}
+PACKAGES = {"xgboost": ("xgboost", "xgboost-cpu"), "xrfm": ("xrfm", "xrfm")}
 
 #: lambda of the ridge leverage scores.
 LEVERAGE_LAMBDA = 0.05
