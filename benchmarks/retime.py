@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from surff.experiments.methods import METHODS
 from surff.experiments.protocol import (
-    METHODS,
     load_problem,
     published_candidates,
     published_part,

@@ -1,5 +1,6 @@
 """The benchmarks that are programs of their own, at sizes that take seconds."""
 
+import importlib
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,13 @@ serve(answer)
 def benchmarks(monkeypatch):
     """Let the benchmarks' files be imported."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in BENCHMARKS.glob("*.py")))
+def test_programs_import_what_there_is(benchmarks, name):
+    if name == "gpu_check":
+        pytest.importorskip("torch", reason="torch is not installed")
+    assert importlib.import_module(name).__doc__
 
 
 def child(tmp_path, text):

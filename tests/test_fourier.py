@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from surff import blocks
-from surff.fourier import FourierMap, fourier_features, fourier_moments
+from surff import blocks, fourier
+from surff.fourier import NARROW, FourierMap, fourier_features, fourier_moments
 
 #: Sum over d products and one kernel evaluation, in units of its dtype.
 TOLERANCE = {np.float32: 1e-5, np.float64: 1e-13}
@@ -44,8 +44,10 @@ def formula(X, frequencies, amplitudes=None):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    ("n", "d", "s"), [(1, 1, 1), (37, 3, 8), (500, 2, 33), (8, 50, 5), (0, 3, 4)]
-)
+    ("n", "d", "s"),
+    [(1, 1, 1), (37, 3, 8), (500, 2, 33), (8, 50, 5), (0, 3, 4), (300, NARROW, 5),
+     (300, NARROW + 1, 5), (0, NARROW + 1, 4)],
+)  # fmt: skip
 def test_equals_the_formula(dtype, weighted, n, d, s):
     X, frequencies, amplitudes, _ = problem(n, d, s, dtype)
     amplitudes = amplitudes if weighted else None
@@ -89,11 +91,12 @@ def test_unbiased_estimate_of_the_gaussian_kernel():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_memory_layout_does_not_matter(dtype):
-    X, frequencies, amplitudes, Y = problem(n=300, dtype=dtype)
+@pytest.mark.parametrize("d", [3, NARROW + 1])
+def test_memory_layout_does_not_matter(dtype, d):
+    X, frequencies, amplitudes, Y = problem(n=300, d=d, dtype=dtype)
     expected = fourier_features(X, frequencies, amplitudes)
     moments = fourier_moments(X, frequencies, Y, amplitudes)
-    wide = np.zeros((600, 6), dtype)
+    wide = np.zeros((600, 2 * d), dtype)
     wide[::2, ::2] = X
     for layout in (np.asfortranarray(X), wide[::2, ::2], np.flipud(X[::-1].copy())):
         assert_allclose(
@@ -106,8 +109,9 @@ def test_memory_layout_does_not_matter(dtype):
         )  # fmt: skip
 
 
-def test_memory_mapped_rows(tmp_path):
-    X, frequencies, _, _ = problem(n=300)
+@pytest.mark.parametrize("d", [3, NARROW + 1])
+def test_memory_mapped_rows(tmp_path, d):
+    X, frequencies, _, _ = problem(n=300, d=d)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     Z = fourier_features(mapped, frequencies)
@@ -144,17 +148,20 @@ def test_sparse_equals_dense(form, dtype):
 
 @given(
     n=st.integers(0, 700),
+    d=st.sampled_from([3, NARROW + 1]),
     s=st.integers(1, 40),
     block_bytes=st.sampled_from([1, 2**16, 2**17, 2**18]),
     dtype=st.sampled_from(DTYPES),
     form=st.sampled_from([np.asarray, sparse.csr_array]),
 )
-def test_any_block_size_equals_one_block(n, s, block_bytes, dtype, form):
-    X, frequencies, amplitudes, Y = problem(n, 3, s, dtype)
+def test_any_block_size_equals_one_block(n, d, s, block_bytes, dtype, form):
+    X, frequencies, amplitudes, Y = problem(n, d, s, dtype)
     one = fourier_features(form(X), frequencies, amplitudes)
     one_moments = fourier_moments(form(X), frequencies, Y, amplitudes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK_BYTES", block_bytes)
+        patch.setattr(fourier, "NARROW_ROWS", max(1, block_bytes // 2**13))
+        patch.setattr(fourier, "NARROW_BLOCK_ROWS", max(1, block_bytes // 2**10))
         many = fourier_features(form(X), frequencies, amplitudes)
         many_moments = fourier_moments(form(X), frequencies, Y, amplitudes)
     assert_allclose(many, one, atol=TOLERANCE[dtype], rtol=0)

@@ -1,4 +1,4 @@
-"""Fused cosine and sine of a block of projections, compiled with numba.
+"""Fused projection, cosine and sine of a block of rows, compiled with numba.
 
 For a row ``p`` of projections and amplitudes ``a`` one pass writes
 
@@ -14,19 +14,27 @@ numbers has one vector of quadrants. A row with a ``k`` of more than 16 bits, th
 argument beyond `REDUCTION_LIMIT` or infinite, falls back to the C library, which
 reduces exactly.
 
-The kernels are single-threaded and release the GIL; `surff.fourier` runs them on row
-slices from its own threads.
+Dense rows of few columns are projected some at a time, by BLAS, in the same compiled
+loop: their projections never leave the second-level cache, and no thread waits for
+another's turn in Python. The kernels are single-threaded and release the GIL;
+`surff.fourier` runs them on row slices from its own threads.
 """
 
 import math
 
 import numba
 import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
 
 __all__ = [
     "REDUCTION_LIMIT",
     "cos_sin_float32",
     "cos_sin_float64",
+    "dense_features_float32",
+    "dense_features_float64",
+    "dense_moments_float32",
+    "dense_moments_float64",
     "moments_float32",
     "moments_float64",
 ]
@@ -88,6 +96,22 @@ compiled = numba.njit(
 )
 
 
+@intrinsic
+def widest_vectors(typing_context):
+    """Compile the function that calls this for vectors of up to 512 bits.
+
+    LLVM holds back to 256 on most processors that have more; a loop of multiply-adds
+    takes a fifth less time with all. Elsewhere it changes nothing.
+    """
+
+    def generate(context, builder, signature, args):
+        # llvmlite's own ``add`` takes attributes with a name and no value alone.
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.none(), generate
+
+
 @compiled
 def exact_row(p, amplitudes, c, s):
     """One row through the C library, whose reduction is exact for any argument."""
@@ -114,6 +138,7 @@ def cos_sin_float64(P, amplitudes, out):
     -----
     Absolute error below ``2e-15 max|a|`` for every finite argument.
     """
+    widest_vectors()
     n_frequencies = P.shape[1]
     for i in range(P.shape[0]):
         # Row views: with two-dimensional indexing the loop does not vectorise.
@@ -151,6 +176,7 @@ def cos_sin_float32(P, amplitudes, out):
 
     Absolute error below ``3e-7 max|a|`` for every finite argument.
     """
+    widest_vectors()
     n_frequencies = P.shape[1]
     for i in range(P.shape[0]):
         p = P[i]
@@ -228,3 +254,61 @@ def moments_float32(P, amplitudes, Y, rows, moments):
         Z = rows[: stop - i]
         cos_sin_float32(P[i:stop], amplitudes, Z)
         add_moments(Z, Y[i:stop], moments)
+
+
+@compiled
+def dense_features_float64(X, weights, amplitudes, P, out):
+    """Write the features of dense rows into ``out``.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float64, C-contiguous
+        Rows.
+    weights : ndarray of shape (d, s), float64, C-contiguous
+        Frequencies, transposed.
+    amplitudes, out
+        See `cos_sin_float64`.
+    P : ndarray of shape (r, s), float64, C-contiguous
+        Work space: the projections of ``r`` rows at a time.
+    """
+    for i in range(0, X.shape[0], len(P)):
+        stop = min(i + len(P), X.shape[0])
+        projections = P[: stop - i]
+        np.dot(X[i:stop], weights, projections)
+        cos_sin_float64(projections, amplitudes, out[i:stop])
+
+
+@compiled
+def dense_features_float32(X, weights, amplitudes, P, out):
+    """Write the features of dense rows into ``out``; see `dense_features_float64`."""
+    for i in range(0, X.shape[0], len(P)):
+        stop = min(i + len(P), X.shape[0])
+        projections = P[: stop - i]
+        np.dot(X[i:stop], weights, projections)
+        cos_sin_float32(projections, amplitudes, out[i:stop])
+
+
+@compiled
+def dense_moments_float64(X, weights, amplitudes, P, Y, rows, moments):
+    """Add the moments of dense rows.
+
+    See `dense_features_float64` and `moments_float64`.
+    """
+    for i in range(0, X.shape[0], len(P)):
+        stop = min(i + len(P), X.shape[0])
+        projections = P[: stop - i]
+        np.dot(X[i:stop], weights, projections)
+        moments_float64(projections, amplitudes, Y[i:stop], rows, moments)
+
+
+@compiled
+def dense_moments_float32(X, weights, amplitudes, P, Y, rows, moments):
+    """Add the moments of dense rows.
+
+    See `dense_features_float64` and `moments_float32`.
+    """
+    for i in range(0, X.shape[0], len(P)):
+        stop = min(i + len(P), X.shape[0])
+        projections = P[: stop - i]
+        np.dot(X[i:stop], weights, projections)
+        moments_float32(projections, amplitudes, Y[i:stop], rows, moments)

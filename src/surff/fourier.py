@@ -9,9 +9,9 @@ With frequencies :math:`w_1, \dots, w_s` and amplitudes :math:`a_i`,
 so :math:`\varphi(x)^\top \varphi(x') = \frac1s \sum_i a_i^2 \cos w_i^\top (x - x')`,
 the real part of the complex map :math:`\exp(-\mathrm i\, w^\top x)`. It is an unbiased
 estimate of :math:`k(x - x')` when :math:`a_i^2 = p(w_i) / q(w_i)` for frequencies drawn
-from ``q``. Projections are one BLAS product; cosines and sines come from the fused
-kernels of `surff._trig` for NumPy and SciPy sparse input, and from the array's own
-namespace for any other (`ArrayFourierMap`).
+from ``q``. Projections are products of BLAS; they, the cosines and the sines come from
+the fused kernels of `surff._trig` for NumPy and SciPy sparse input, and from the
+array's own namespace for any other (`ArrayFourierMap`).
 """
 
 import functools
@@ -25,6 +25,10 @@ from surff._threads import map_slices
 from surff._trig import (
     cos_sin_float32,
     cos_sin_float64,
+    dense_features_float32,
+    dense_features_float64,
+    dense_moments_float32,
+    dense_moments_float64,
     moments_float32,
     moments_float64,
 )
@@ -51,6 +55,11 @@ __all__ = [
 DENSE_SHARE = 0.07
 DENSE_BYTES = 16 * 2**20
 
+#: Columns of dense rows up to which the kernels project them themselves, this many at
+#: a time, of so many that a keyboard interrupt need not wait. The product of wider rows
+#: is most of the work, and faster on a whole block.
+NARROW, NARROW_ROWS, NARROW_BLOCK_ROWS = 128, 128, 8192
+
 _MAP_KERNELS = {
     np.dtype(np.float32): cos_sin_float32,
     np.dtype(np.float64): cos_sin_float64,
@@ -58,6 +67,14 @@ _MAP_KERNELS = {
 _MOMENT_KERNELS = {
     np.dtype(np.float32): moments_float32,
     np.dtype(np.float64): moments_float64,
+}
+_NARROW_MAP_KERNELS = {
+    np.dtype(np.float32): dense_features_float32,
+    np.dtype(np.float64): dense_features_float64,
+}
+_NARROW_MOMENT_KERNELS = {
+    np.dtype(np.float32): dense_moments_float32,
+    np.dtype(np.float64): dense_moments_float64,
 }
 
 
@@ -226,17 +243,29 @@ class FourierMap:
 
     @functools.cached_property
     def _rows_of_weights(self):
-        """Frequencies by feature: SciPy would copy their transpose for every block."""
-        return np.ascontiguousarray(self.frequencies.T)
+        """Frequencies by feature, contiguous: no block transposes them anew."""
+        return np.require(self.frequencies.T, requirements="CAWE")
+
+    def _is_narrow(self, X):
+        """Whether the kernels do the product with the frequencies themselves."""
+        special = sparse.issparse(X) or hasattr(self.frequencies, "projections")
+        return not special and X.shape[1] <= NARROW
+
+    def _narrow_rows(self, X):
+        """Yield row blocks, and their rows as the kernels take them."""
+        for block in row_blocks(len(X), NARROW_BLOCK_ROWS):
+            yield block, np.require(X[block], self.dtype, "CAWE")
+
+    def _workspace(self, X):
+        """Place for the projections of some rows."""
+        n_rows = max(1, min(NARROW_ROWS, len(X)))
+        return np.empty((n_rows, self.n_frequencies), self.dtype)
 
     def _projections(self, X):
         """Yield row blocks and their projections ``X[block] @ frequencies.T``."""
         size = block_rows(self.n_components, self.dtype)
         structured = hasattr(self.frequencies, "projections")
-        weights = None if structured else self.frequencies.T
         if sparse.issparse(X):
-            if not structured:
-                weights = self._rows_of_weights
             row_bytes = X.shape[1] * self.dtype.itemsize
             size = min(size, max(64, DENSE_BYTES // max(1, row_bytes)))
         P = np.empty((min(size, X.shape[0]), self.n_frequencies), self.dtype)
@@ -247,15 +276,20 @@ class FourierMap:
                 continue
             if sparse.issparse(rows):
                 if rows.nnz <= DENSE_SHARE * rows.shape[0] * rows.shape[1]:
-                    yield block, np.ascontiguousarray(rows @ weights)
+                    yield block, np.ascontiguousarray(rows @ self._rows_of_weights)
                     continue
                 rows = rows.toarray()
-            yield block, np.matmul(rows, weights, out=P[: len(rows)])
+            yield block, np.matmul(rows, self.frequencies.T, out=P[: len(rows)])
 
     def __call__(self, X, out=None):
         """Features of the rows, written to ``out`` if given; see `fourier_features`."""
         if out is None:
             out = np.empty((X.shape[0], self.n_components), self.dtype)
+        if self._is_narrow(X):
+            kernel, P = _NARROW_MAP_KERNELS[self.dtype], self._workspace(X)
+            for block, rows in self._narrow_rows(X):
+                kernel(rows, self._rows_of_weights, self._factors, P, out[block])
+            return out
         kernel = _MAP_KERNELS[self.dtype]
         for block, P in self._projections(X):
             kernel(P, self._factors, out[block])
@@ -265,6 +299,14 @@ class FourierMap:
         """Moments with float64 targets ``Y``; see `fourier_moments`."""
         moments = np.zeros((Y.shape[1], self.n_components))
         workspace = np.empty((16, self.n_components), self.dtype)
+        if self._is_narrow(X):
+            kernel, P = _NARROW_MOMENT_KERNELS[self.dtype], self._workspace(X)
+            for block, rows in self._narrow_rows(X):
+                kernel(
+                    rows, self._rows_of_weights, self._factors, P, Y[block], workspace,
+                    moments,
+                )  # fmt: skip
+            return moments.T
         kernel = _MOMENT_KERNELS[self.dtype]
         for block, P in self._projections(X):
             kernel(P, self._factors, Y[block], workspace, moments)
