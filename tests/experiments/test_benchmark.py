@@ -237,6 +237,8 @@ def test_cells_ranks_and_frequencies_needed():
     ranks, n_tasks = mean_ranks(cells, 1)
     assert n_tasks == 2
     assert ranks == {"rff": 2.5, "eerf": 3.5, "auto": 3.0, "boosting": 1.0}
+    twice = {("eeg-time", *key[1:]): value for key, value in cells.items()}
+    assert mean_ranks({**cells, **twice}, 1) == (ranks, n_tasks)
     assert frequencies_needed(cells, "eeg") == {"rff": 16, "auto": 1, "eerf": None}
     assert frequencies_needed(cells, "letter") == {"rff": 16, "auto": 16, "eerf": None}
 
@@ -258,6 +260,8 @@ def test_text_marks_what_differs(tmp_path):
     assert [text.strip() for text in auto[-1].split("|")[2:4]] == ["1d (1)", "16d (1)"]
     assert any("critical difference" in line for line in lines)
     assert len(rich_benchmark(benchmark_cells(rows))) == 3
+    one = {key: score for key, score in SCORES.items() if key[2] == "rff"}
+    assert len(rich_benchmark(benchmark_cells(rows_of(one)))) == 2  # none to rank
     text = " ".join(captions(config, rows))
     assert "over 4 splits, seed" in text
     assert "over 3 to 4 splits (benchmark.csv counts them)" in " ".join(

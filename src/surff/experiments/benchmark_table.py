@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from surff.experiments.benchmark import TASKS, method_labels
+from surff.experiments.benchmark import TASKS, WITHOUT_SIZE, method_labels
 from surff.experiments.figures import benchmark_figure, save
 from surff.experiments.render import MISSING, format_seconds, markdown_grid, rich_grid
 from surff.experiments.statistics import Summary, paired_p_value, summarise
@@ -110,8 +110,12 @@ def mean_ranks(cells, multiple):
     ranks : dict of str to float
         Of the methods that every task has.
     n_tasks : int
+        One a data set, the first: other tasks of the same data would count it twice.
     """
-    tasks = list(dict.fromkeys(key[0] for key in cells))
+    first = {}
+    for task, *_ in cells:
+        first.setdefault(TASKS[task].dataset, task)
+    tasks = list(first.values())
     methods = [
         method
         for method in method_labels()
@@ -238,18 +242,23 @@ def _grid(cells, task):
 
 
 def _rank_grid(cells):
+    """Header and body, of the sizes at which there is something to rank."""
     sizes = sorted({key[1] for key in cells} - {0})
     by_size = {size: mean_ranks(cells, size) for size in sizes}
+    by_size = {
+        size: ranked
+        for size, ranked in by_size.items()
+        if len(ranked[0].keys() - set(WITHOUT_SIZE)) > 1
+    }
     labels = method_labels()
-    header = ["method", *(f"s = {size}d" for size in sizes)]
+    header = ["method", *(f"s = {size}d" for size in by_size)]
     body = [
-        [labels[name], *(_rank(by_size[size][0].get(name)) for size in sizes)]
+        [labels[name], *(_rank(ranks.get(name)) for ranks, _ in by_size.values())]
         for name in labels
         if any(name in ranks for ranks, _ in by_size.values())
     ]
     differences = [
-        f"{critical_difference(len(ranks), n):.2f}" if len(ranks) > 1 else MISSING
-        for ranks, n in by_size.values()
+        f"{critical_difference(len(ranks), n):.2f}" for ranks, n in by_size.values()
     ]
     return header, [*body, ["critical difference", *differences]]
 
@@ -285,7 +294,10 @@ def rich_benchmark(cells):
     """Tables for the terminal: one a task, and the mean ranks."""
     tasks = dict.fromkeys(key[0] for key in cells)
     tables = [rich_grid(task, *_grid(cells, task)) for task in tasks]
-    return [*tables, rich_grid("mean ranks", *_rank_grid(cells))]
+    header, body = _rank_grid(cells)
+    if len(header) > 1:
+        tables.append(rich_grid("mean ranks", header, body))
+    return tables
 
 
 def write_benchmark(config, rows, out):
@@ -310,8 +322,11 @@ def write_benchmark(config, rows, out):
     tasks = list(dict.fromkeys(key[0] for key in cells))
     for task in tasks:
         lines += ["", f"## {task}", "", *markdown_grid(*_grid(cells, task))]
-    lines += ["", "## Mean ranks over the data sets", ""]
-    lines += markdown_grid(*_rank_grid(cells))
+    header, body = _rank_grid(cells)
+    if len(header) > 1:
+        lines += ["", "## Mean ranks over the data sets", ""]
+        lines += ["Of the methods that every data set has, its first task alone.", ""]
+        lines += markdown_grid(header, body)
     header, body = _needed_grid(cells)
     if body:
         lines += ["", f"## Frequencies to match RFF at {REFERENCE_MULTIPLE}d", ""]
