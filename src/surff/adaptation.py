@@ -443,9 +443,10 @@ def _batches(problem, size, rng):
     Rows left over at the end of an epoch wait for another.
     """
     while True:
-        order = rng.permutation(problem.train)
-        for start in range(0, len(order) - size + 1, size):
-            yield problem.batch(np.sort(order[start : start + size]))
+        n_batches = len(problem.train) // size
+        order = rng.permutation(problem.train)[: n_batches * size]
+        for index in np.sort(order.reshape(n_batches, size), axis=1):
+            yield problem.batch(index)
 
 
 def _apart(frequencies, distance, rng):

@@ -26,14 +26,17 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+from numba import types
+from numba.extending import overload
 from scipy import sparse
 from scipy.linalg import lapack
 
 from surff._blas import potrf
 from surff._threads import map_slices
+from surff._trig import dense_features_float32, dense_features_float64
 from surff.array_api import asarray_like, other_namespace, to_numpy, wide_dtype
 from surff.blocks import rows_of
-from surff.fourier import FourierMap, fourier_features
+from surff.fourier import NARROW_ROWS, FourierMap, fourier_features
 
 __all__ = ["Adam", "Projected", "cosine_schedule", "projected_objective"]
 
@@ -41,6 +44,10 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 #: Multiplications of a Gram matrix for which another thread is worth its start.
 THREAD_MULTIPLICATIONS = 2 * 10**7
+
+#: Equations up to which SciPy's solution, which lets no other thread run meanwhile, is
+#: over before the start of one that does.
+SHORT = 64
 
 
 class Projected(NamedTuple):
@@ -117,14 +124,14 @@ def projected_objective(frequencies, X, Y, alpha, sample_weight=None):
         moments += part.weight * np.outer(shift, target_shift)
 
     np.einsum("ii->i", gram)[...] += alpha
-    potrf(gram)
-    coef, _ = lapack.dpotrs(gram, moments, lower=0)
+    coef = _solved(gram, moments)
     results = map_slices(
         lambda rows: _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean),
         n_rows,
         least,
     )
-    objective = sum(result.objective for result in results) + alpha * np.sum(coef**2)
+    objective = sum(result.objective for result in results)
+    objective += alpha * np.vdot(coef, coef)
     return Projected(float(objective), sum(result.gradient for result in results))
 
 
@@ -140,61 +147,94 @@ class _Part(NamedTuple):
     moments: np.ndarray
 
 
+def _solved(gram, moments):
+    """Solution of the equations; ``gram`` is lost."""
+    if len(gram) <= SHORT:
+        return lapack.dposv(gram, moments, lower=0, overwrite_a=True)[1]
+    potrf(gram)
+    return lapack.dpotrs(gram, moments, lower=0)[0]
+
+
 def _summed(frequencies, rows, X, Y, weight):
     """`_Part` of some rows."""
-    Z = _transposed(frequencies, rows_of(X, rows))
-    Y, weight = Y[rows, ...], weight[rows, ...]
-    total = float(_sum(weight))
-    share = weight / total if total > 0 else weight
-    z_mean, y_mean, roots = Z @ share, share @ Y, weight**0.5
-    centred = _centred(Z, z_mean, roots)
-    targets = (Y - y_mean) * roots[:, None]
+    X, Y, weight = rows_of(X, rows), Y[rows, ...], weight[rows, ...]
+    if other_namespace(X) is not None:
+        sums = _array_sums(_transposed(frequencies, X), Y, weight)
+    elif sparse.issparse(X):
+        sums = _sums(_transposed(frequencies, X), Y, weight)
+    else:
+        sums = _sums_of_rows(*map(np.ascontiguousarray, (frequencies, X, Y, weight)))
+    Z, total, z_mean, y_mean, centred, moments = sums
+    gram = centred @ centred.T  # NumPy computes half of it
     return _Part(
         rows,
         Z,
-        total,
+        float(total),
         to_numpy(z_mean).astype(np.float64),
         to_numpy(y_mean).astype(np.float64),
-        to_numpy(centred @ centred.T).astype(np.float64, order="F"),
-        to_numpy(centred @ targets).astype(np.float64),
+        to_numpy(gram).astype(np.float64, order="F"),
+        to_numpy(moments).astype(np.float64),
     )
 
 
-def _centred(Z, mean, roots):
-    """``(Z - mean[:, None]) * roots``."""
-    if isinstance(Z, np.ndarray):
-        return _centred_in_one_visit(Z, mean, roots)
-    return (Z - mean[:, None]) * roots
+def _array_sums(Z, Y, weight):
+    """`_sums` of another library's arrays."""
+    total = float(_sum(weight))
+    share = weight / total if total > 0 else weight
+    z_mean, y_mean, roots = Z @ share, share @ Y, weight**0.5
+    centred = (Z - z_mean[:, None]) * roots
+    targets = (Y - y_mean) * roots[:, None]
+    return Z, total, z_mean, y_mean, centred, centred @ targets
 
 
 @compiled
-def _centred_in_one_visit(Z, mean, roots):
-    """`_centred` for NumPy."""
+def _sums(Z, Y, weight):
+    """Sums of features of rows, (2 s, n), and these about their means, by roots."""
+    total = 0.0
+    for i in range(len(weight)):
+        total += float(weight[i])
+    share = (weight / total).astype(weight.dtype) if total > 0 else weight
+    roots = np.sqrt(weight)
+    z_mean, y_mean = np.dot(Z, share), np.dot(share, Y)
     centred = np.empty_like(Z)
     for j in range(Z.shape[0]):
-        row, out, centre = Z[j], centred[j], mean[j]
+        row, out, centre = Z[j], centred[j], z_mean[j]
         for i in range(Z.shape[1]):
             out[i] = (row[i] - centre) * roots[i]
-    return centred
-
-
-def _slopes_of_pairs(Z, turned):
-    """Each frequency's cosine times the second row of its pair, less the other way."""
-    if isinstance(Z, np.ndarray):
-        return _slopes_in_one_visit(Z, turned)
-    return turned[1::2, :] * Z[0::2, :] - turned[0::2, :] * Z[1::2, :]
+    targets = np.empty_like(Y)
+    for i in range(Y.shape[0]):
+        for t in range(Y.shape[1]):
+            targets[i, t] = (Y[i, t] - y_mean[t]) * roots[i]
+    return Z, total, z_mean, y_mean, centred, np.dot(centred, targets)
 
 
 @compiled
-def _slopes_in_one_visit(Z, turned):
-    """`_slopes_of_pairs` for NumPy."""
-    slopes = np.empty((Z.shape[0] // 2, Z.shape[1]), Z.dtype)
-    for j in range(slopes.shape[0]):
-        cosine, sine, out = Z[2 * j], Z[2 * j + 1], slopes[j]
-        of_cosine, of_sine = turned[2 * j], turned[2 * j + 1]
-        for i in range(Z.shape[1]):
-            out[i] = of_sine[i] * cosine[i] - of_cosine[i] * sine[i]
-    return slopes
+def _sums_of_rows(frequencies, X, Y, weight):
+    """`_sums` of the features of dense rows, in one call: steps are short."""
+    s, n_rows = frequencies.shape[0], X.shape[0]
+    Z = np.empty((s, 2 * n_rows), X.dtype)
+    P = np.empty((min(s, NARROW_ROWS), n_rows), X.dtype)
+    factors = np.full(n_rows, math.sqrt(1.0 / s)).astype(X.dtype)
+    _dense_features(frequencies, np.ascontiguousarray(X.T), factors, P, Z)
+    return _sums(Z.reshape(2 * s, n_rows), Y, weight)
+
+
+def _dense_features(frequencies, weights, factors, P, out):
+    """The kernel of the dtype, for `_sums_of_rows`."""
+
+
+@overload(_dense_features)
+def _dense_features_of(frequencies, weights, factors, P, out):
+    kernel = (
+        dense_features_float32
+        if frequencies.dtype == types.float32
+        else dense_features_float64
+    )
+
+    def features(frequencies, weights, factors, P, out):
+        kernel(frequencies, weights, factors, P, out)
+
+    return features
 
 
 def _transposed(frequencies, X):
@@ -206,31 +246,57 @@ def _transposed(frequencies, X):
     s, n_rows = frequencies.shape[0], X.shape[0]
     if sparse.issparse(X):
         Z = FourierMap(frequencies)(X)
-        return Z.T.reshape(2, s, n_rows).swapaxes(0, 1).reshape(2 * s, n_rows)
-    factor = np.full(n_rows, math.sqrt(n_rows / s))
-    if (xp := other_namespace(X)) is not None:
-        Z = fourier_features(frequencies, X, asarray_like(factor, X))
-        return xp.reshape(Z, (2 * s, n_rows))
-    return FourierMap(X, factor)(frequencies).reshape(2 * s, n_rows)
+        Z = Z.T.reshape(2, s, n_rows).swapaxes(0, 1).reshape(2 * s, n_rows)
+        return np.ascontiguousarray(Z)
+    xp, factor = other_namespace(X), np.full(n_rows, math.sqrt(n_rows / s))
+    Z = fourier_features(frequencies, X, asarray_like(factor, X))
+    return xp.reshape(Z, (2 * s, n_rows))
 
 
 def _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean):
     """`Projected` of some rows at a solution, without the penalty."""
     (Z,) = (part.Z for part in parts if part.rows == rows)
     z_mean, y_mean, coef = (asarray_like(a, Z) for a in (z_mean, y_mean, coef))
-    residual = (Y[rows, ...] - (y_mean - z_mean @ coef)).T - coef.T @ Z
-    weighted = residual * weight[rows, ...]
-    # An outer product is much faster without a matrix product.
-    turned = coef * weighted if weighted.shape[0] == 1 else coef @ weighted
-    slopes = _slopes_of_pairs(Z, turned)
-    gradient = -2.0 * to_numpy(slopes @ rows_of(X, rows))
+    offset = y_mean - z_mean @ coef
+    X, Y, weight = rows_of(X, rows), Y[rows, ...], weight[rows, ...]
+    if other_namespace(Z) is None:
+        objective, slopes = _slopes_of_rows(
+            Z, *map(np.ascontiguousarray, (Y, weight, coef, offset))
+        )
+        return Projected(objective, -2.0 * (slopes @ X))
+    residual = (Y - offset).T - coef.T @ Z
+    weighted = residual * weight
+    turned = coef @ weighted
+    slopes = turned[1::2, :] * Z[0::2, :] - turned[0::2, :] * Z[1::2, :]
+    gradient = -2.0 * to_numpy(slopes @ X)
     return Projected(float(_sum(weighted * residual)), gradient)
 
 
+@compiled
+def _slopes_of_rows(Z, Y, weight, coef, offset):
+    """Weighted squares of the residuals, and each pair's slope at every row."""
+    n_targets, n_rows = Y.shape[1], Y.shape[0]
+    residual = np.dot(coef.T, Z)
+    objective = 0.0
+    for t in range(n_targets):
+        row = residual[t]
+        for i in range(n_rows):
+            value = Y[i, t] - offset[t] - row[i]
+            row[i] = value * weight[i]
+            objective += float(value) * float(row[i])
+    # An outer product is much faster without a matrix product.
+    turned = coef * residual if n_targets == 1 else np.dot(coef, residual)
+    slopes = np.empty((Z.shape[0] // 2, n_rows), Z.dtype)
+    for j in range(slopes.shape[0]):
+        cosine, sine, out = Z[2 * j], Z[2 * j + 1], slopes[j]
+        of_cosine, of_sine = turned[2 * j], turned[2 * j + 1]
+        for i in range(n_rows):
+            out[i] = of_sine[i] * cosine[i] - of_cosine[i] * sine[i]
+    return objective, slopes
+
+
 def _sum(values):
-    """Sum of all values, in float64 where the device has that type."""
-    if isinstance(values, np.ndarray):
-        return values.sum(dtype=np.float64)
+    """Sum of another library's values, in float64 where its device has that type."""
     return other_namespace(values).sum(values, dtype=wide_dtype(values))
 
 
