@@ -39,6 +39,7 @@ from sklearn.preprocessing import scale
 
 import surff
 from surff import FourierFeatures, KernelRidgeClassifier, KernelRidgeRegressor
+from surff._threads import single_threaded_blas
 from surff.array_api import to_numpy
 from surff.blocks import rows_of
 from surff.datasets import load, status
@@ -242,10 +243,11 @@ def descend(X, Y, batches, frequencies):
     """Steps of learned frequencies on batches of rows."""
     frequencies, adam = frequencies.copy(), Adam(frequencies.shape)
     alpha = 1e-3 / len(frequencies)
-    for index in batches:
-        rows, targets = rows_of(X, index), Y[index]
-        gradient = projected_objective(frequencies, rows, targets, alpha).gradient
-        frequencies += adam.step(gradient, 0.01).astype(frequencies.dtype)
+    with single_threaded_blas():  # as an adaptation does
+        for index in batches:
+            rows, targets = rows_of(X, index), Y[index]
+            gradient = projected_objective(frequencies, rows, targets, alpha).gradient
+            frequencies += adam.step(gradient, 0.01).astype(frequencies.dtype)
 
 
 def steps(device, X, y, n_steps=20):
