@@ -8,10 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from surff._trig import (
     REDUCTION_LIMIT,
+    add_features_moments,
     cos_sin_float32,
     cos_sin_float64,
-    moments_float32,
-    moments_float64,
 )
 
 DTYPES = [np.float32, np.float64]
@@ -199,8 +198,7 @@ def test_moments_are_added_to_what_is_there(dtype, n, k, n_rows):
     a, Y = rng.normal(size=7).astype(dtype), rng.normal(size=(n, k))
     before = rng.normal(size=(k, 14))
     moments = before.copy()
-    kernel = {np.float32: moments_float32, np.float64: moments_float64}[dtype]
-    kernel(P, a, Y, np.empty((n_rows, 14), dtype), moments)
+    add_features_moments(P, a, Y, np.empty((n_rows, 14), dtype), moments)
     Z = np.hstack([a * exact(math.cos, P), a * exact(math.sin, P)])
     # Features are off by BOUND, the sums of n of them in float64 by n times that.
     tolerance = (n + 1) * 4 * abs(a).max() * abs(Y).max(initial=1) * BOUND[dtype]

@@ -25,18 +25,15 @@ import math
 import numba
 import numpy as np
 from numba.core import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 __all__ = [
     "REDUCTION_LIMIT",
+    "add_features_moments",
     "cos_sin_float32",
     "cos_sin_float64",
-    "dense_features_float32",
-    "dense_features_float64",
-    "dense_moments_float32",
-    "dense_moments_float64",
-    "moments_float32",
-    "moments_float64",
+    "dense_features",
+    "dense_moments",
 ]
 
 #: Absolute argument up to which the fast reduction serves; ``k`` then has 16 bits.
@@ -219,96 +216,74 @@ def add_moments(Z, Y, moments):
                 total[j] += y * z[j]
 
 
+def cos_sin(P, amplitudes, out):
+    """`cos_sin_float32` or `cos_sin_float64`, for compiled code of either type."""
+
+
+@overload(cos_sin)
+def _cos_sin_of(P, amplitudes, out):
+    kernel = cos_sin_float32 if P.dtype == types.float32 else cos_sin_float64
+
+    def call(P, amplitudes, out):
+        kernel(P, amplitudes, out)
+
+    return call
+
+
 @compiled
-def moments_float64(P, amplitudes, Y, rows, moments):
+def add_features_moments(P, amplitudes, Y, rows, moments):
     """Add ``Y^T [a cos P, a sin P]`` to ``moments``; no feature leaves the cache.
 
     Parameters
     ----------
-    P : ndarray of shape (n, s), float64, C-contiguous
+    P : ndarray of shape (n, s), float32 or float64, C-contiguous
         Projections in radians.
-    amplitudes : ndarray of shape (s,), float64
+    amplitudes : ndarray of shape (s,), dtype of ``P``
         Factor of each pair.
     Y : ndarray of shape (n, k), float64, C-contiguous
         Targets.
-    rows : ndarray of shape (r, 2 s), float64, C-contiguous
+    rows : ndarray of shape (r, 2 s), dtype of ``P``, C-contiguous
         Work space: the features of ``r`` rows at a time.
     moments : ndarray of shape (k, 2 s), float64, C-contiguous
-        Sums, updated.
+        Sums, updated; of float32 features they lose nothing.
     """
     for i in range(0, P.shape[0], len(rows)):
         stop = min(i + len(rows), P.shape[0])
         Z = rows[: stop - i]
-        cos_sin_float64(P[i:stop], amplitudes, Z)
+        cos_sin(P[i:stop], amplitudes, Z)
         add_moments(Z, Y[i:stop], moments)
 
 
 @compiled
-def moments_float32(P, amplitudes, Y, rows, moments):
-    """Add ``Y^T [a cos P, a sin P]`` to ``moments``; see `moments_float64`.
-
-    ``rows`` is float32, ``Y`` and ``moments`` are float64, so the sums lose nothing.
-    """
-    for i in range(0, P.shape[0], len(rows)):
-        stop = min(i + len(rows), P.shape[0])
-        Z = rows[: stop - i]
-        cos_sin_float32(P[i:stop], amplitudes, Z)
-        add_moments(Z, Y[i:stop], moments)
-
-
-@compiled
-def dense_features_float64(X, weights, amplitudes, P, out):
+def dense_features(X, weights, amplitudes, P, out):
     """Write the features of dense rows into ``out``.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d), float64, C-contiguous
+    X : ndarray of shape (n, d), float32 or float64, C-contiguous
         Rows.
-    weights : ndarray of shape (d, s), float64, C-contiguous
+    weights : ndarray of shape (d, s), dtype of ``X``, C-contiguous
         Frequencies, transposed.
     amplitudes, out
         See `cos_sin_float64`.
-    P : ndarray of shape (r, s), float64, C-contiguous
+    P : ndarray of shape (r, s), dtype of ``X``, C-contiguous
         Work space: the projections of ``r`` rows at a time.
     """
     for i in range(0, X.shape[0], len(P)):
         stop = min(i + len(P), X.shape[0])
         projections = P[: stop - i]
         np.dot(X[i:stop], weights, projections)
-        cos_sin_float64(projections, amplitudes, out[i:stop])
+        cos_sin(projections, amplitudes, out[i:stop])
 
 
 @compiled
-def dense_features_float32(X, weights, amplitudes, P, out):
-    """Write the features of dense rows into ``out``; see `dense_features_float64`."""
-    for i in range(0, X.shape[0], len(P)):
-        stop = min(i + len(P), X.shape[0])
-        projections = P[: stop - i]
-        np.dot(X[i:stop], weights, projections)
-        cos_sin_float32(projections, amplitudes, out[i:stop])
-
-
-@compiled
-def dense_moments_float64(X, weights, amplitudes, P, Y, rows, moments):
+def dense_moments(X, weights, amplitudes, P, Y, rows, moments):
     """Add the moments of dense rows.
 
-    See `dense_features_float64` and `moments_float64`.
+    See `dense_features` and `add_features_moments`.
     """
     for i in range(0, X.shape[0], len(P)):
         stop = min(i + len(P), X.shape[0])
         projections = P[: stop - i]
         np.dot(X[i:stop], weights, projections)
-        moments_float64(projections, amplitudes, Y[i:stop], rows, moments)
-
-
-@compiled
-def dense_moments_float32(X, weights, amplitudes, P, Y, rows, moments):
-    """Add the moments of dense rows.
-
-    See `dense_features_float64` and `moments_float32`.
-    """
-    for i in range(0, X.shape[0], len(P)):
-        stop = min(i + len(P), X.shape[0])
-        projections = P[: stop - i]
-        np.dot(X[i:stop], weights, projections)
-        moments_float32(projections, amplitudes, Y[i:stop], rows, moments)
+        add_features_moments(projections, amplitudes, Y[i:stop], rows, moments)

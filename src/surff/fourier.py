@@ -23,14 +23,11 @@ from scipy import sparse
 
 from surff._threads import map_slices
 from surff._trig import (
+    add_features_moments,
     cos_sin_float32,
     cos_sin_float64,
-    dense_features_float32,
-    dense_features_float64,
-    dense_moments_float32,
-    dense_moments_float64,
-    moments_float32,
-    moments_float64,
+    dense_features,
+    dense_moments,
 )
 from surff.array_api import (
     asarray_like,
@@ -63,18 +60,6 @@ NARROW, NARROW_ROWS, NARROW_BLOCK_ROWS = 128, 128, 8192
 _MAP_KERNELS = {
     np.dtype(np.float32): cos_sin_float32,
     np.dtype(np.float64): cos_sin_float64,
-}
-_MOMENT_KERNELS = {
-    np.dtype(np.float32): moments_float32,
-    np.dtype(np.float64): moments_float64,
-}
-_NARROW_MAP_KERNELS = {
-    np.dtype(np.float32): dense_features_float32,
-    np.dtype(np.float64): dense_features_float64,
-}
-_NARROW_MOMENT_KERNELS = {
-    np.dtype(np.float32): dense_moments_float32,
-    np.dtype(np.float64): dense_moments_float64,
 }
 
 
@@ -286,9 +271,9 @@ class FourierMap:
         if out is None:
             out = np.empty((X.shape[0], self.n_components), self.dtype)
         if self._is_narrow(X):
-            kernel, P = _NARROW_MAP_KERNELS[self.dtype], self._workspace(X)
+            weights, P = self._rows_of_weights, self._workspace(X)
             for block, rows in self._narrow_rows(X):
-                kernel(rows, self._rows_of_weights, self._factors, P, out[block])
+                dense_features(rows, weights, self._factors, P, out[block])
             return out
         kernel = _MAP_KERNELS[self.dtype]
         for block, P in self._projections(X):
@@ -300,16 +285,14 @@ class FourierMap:
         moments = np.zeros((Y.shape[1], self.n_components))
         workspace = np.empty((16, self.n_components), self.dtype)
         if self._is_narrow(X):
-            kernel, P = _NARROW_MOMENT_KERNELS[self.dtype], self._workspace(X)
+            weights, P = self._rows_of_weights, self._workspace(X)
             for block, rows in self._narrow_rows(X):
-                kernel(
-                    rows, self._rows_of_weights, self._factors, P, Y[block], workspace,
-                    moments,
-                )  # fmt: skip
+                dense_moments(
+                    rows, weights, self._factors, P, Y[block], workspace, moments
+                )
             return moments.T
-        kernel = _MOMENT_KERNELS[self.dtype]
         for block, P in self._projections(X):
-            kernel(P, self._factors, Y[block], workspace, moments)
+            add_features_moments(P, self._factors, Y[block], workspace, moments)
         return moments.T
 
     def astype(self, dtype):

@@ -26,14 +26,12 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numba import types
-from numba.extending import overload
 from scipy import sparse
 from scipy.linalg import lapack
 
 from surff._blas import potrf
 from surff._threads import map_slices
-from surff._trig import dense_features_float32, dense_features_float64
+from surff._trig import dense_features
 from surff.array_api import asarray_like, other_namespace, to_numpy, wide_dtype
 from surff.blocks import rows_of
 from surff.fourier import NARROW_ROWS, FourierMap, fourier_features
@@ -215,26 +213,8 @@ def _sums_of_rows(frequencies, X, Y, weight):
     Z = np.empty((s, 2 * n_rows), X.dtype)
     P = np.empty((min(s, NARROW_ROWS), n_rows), X.dtype)
     factors = np.full(n_rows, math.sqrt(1.0 / s)).astype(X.dtype)
-    _dense_features(frequencies, np.ascontiguousarray(X.T), factors, P, Z)
+    dense_features(frequencies, np.ascontiguousarray(X.T), factors, P, Z)
     return _sums(Z.reshape(2 * s, n_rows), Y, weight)
-
-
-def _dense_features(frequencies, weights, factors, P, out):
-    """The kernel of the dtype, for `_sums_of_rows`."""
-
-
-@overload(_dense_features)
-def _dense_features_of(frequencies, weights, factors, P, out):
-    kernel = (
-        dense_features_float32
-        if frequencies.dtype == types.float32
-        else dense_features_float64
-    )
-
-    def features(frequencies, weights, factors, P, out):
-        kernel(frequencies, weights, factors, P, out)
-
-    return features
 
 
 def _transposed(frequencies, X):
