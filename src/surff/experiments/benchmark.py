@@ -341,7 +341,15 @@ def fit_kernel_method(method, part, classification, multiple, fold_seed, map_see
     return Fitted(model, tune_time, time.process_time() - start)
 
 
-class ExactKernelRidge(BaseEstimator):
+class Scored(BaseEstimator):
+    """A model for class numbers or numbers, as its ``classification`` says."""
+
+    def score(self, X, y):
+        """Accuracy or R2."""
+        return _score(self.predict(X), y, self.classification)
+
+
+class ExactKernelRidge(Scored):
     """Kernel ridge on the whole kernel matrix, for numbers or class labels.
 
     Parameters
@@ -376,12 +384,8 @@ class ExactKernelRidge(BaseEstimator):
         found = found + self.offset_
         return self.labels_.inverse_transform(found) if self.classification else found
 
-    def score(self, X, y):
-        """Accuracy or R2."""
-        return _score(self.predict(X), y, self.classification)
 
-
-class EarlyStoppedXGBoost(BaseEstimator):
+class EarlyStoppedXGBoost(Scored):
     """XGBoost that stops when a tenth of the rows, held out, no longer improves.
 
     Parameters
@@ -424,12 +428,8 @@ class EarlyStoppedXGBoost(BaseEstimator):
         found = self.model_.predict(X)
         return self.classes_[found] if self.classification else found
 
-    def score(self, X, y):
-        """Accuracy or R2."""
-        return _score(self.predict(X), y, self.classification)
 
-
-class EarlyStoppedXRFM(BaseEstimator):
+class EarlyStoppedXRFM(Scored):
     """xRFM with the rounds that do best on a tenth of the rows, held out.
 
     Parameters
@@ -487,10 +487,6 @@ class EarlyStoppedXRFM(BaseEstimator):
         """Labels or numbers."""
         found = np.ravel(self.model_.predict(X.astype(np.float32)))
         return self.classes_[found] if self.classification else found
-
-    def score(self, X, y):
-        """Accuracy or R2."""
-        return _score(self.predict(X), y, self.classification)
 
 
 def _with_held(X, y, classification, seed):
