@@ -28,8 +28,8 @@ from surff.spectral import Gaussian
 N_COMPONENTS = 64
 FEW = 40_000
 
-#: Bytes a row that are no matrix of features: indices, scores, rows of a fold, and
-#: what the peaks of threads vary by. Half of a map's features.
+#: Bytes a row that are no matrix of features: indices, scores, rows of a fold. Half of
+#: a map's features.
 SOME = 4.0 * N_COMPONENTS
 
 #: Adaptations that do little of what they do.
@@ -46,10 +46,13 @@ def data():
 
 
 def bytes_a_row(fit, X, *y, few=FEW):
-    """Slope of the peak of ``fit(X, *y)`` from some rows to twice as many."""
+    """Slope of the peak of ``fit(X, *y)`` from some rows to twice as many.
+
+    On one thread: whether the blocks of two are at their largest together is chance.
+    """
     fit(X[:500], *(target[:500] for target in y))  # compiled before memory is watched
     peaks = []
-    with threadpool_limits(2, user_api="blas"):
+    with threadpool_limits(1, user_api="blas"):
         for n in (few, 2 * few):
             tracemalloc.start()
             fit(X[:n], *(target[:n] for target in y))
