@@ -26,6 +26,7 @@ from surff.adaptation import (
     _batches,
 )
 from surff.fourier import fourier_features
+from surff.warp import warped
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(700, 4))
@@ -37,6 +38,7 @@ for array in (X, Y, LABELS, W):
 
 QUICK = {
     "gradient": GradientAdaptation(n_steps=120),
+    "warp": GradientAdaptation(n_steps=120, warp=True),
     "agop": AgopAdaptation(n_rounds=2),
     "diagonal": AgopAdaptation(n_rounds=2, diagonal=True),
 }
@@ -87,7 +89,7 @@ def test_residuals_of_a_good_start_are_left_alone():
     start = np.full((1, 4), 1e-3)
     adapt = GradientAdaptation(n_steps=50, dtype="float64")
     seeds = [adapt.adapt(start, X, noise, np.random.default_rng(i)) for i in range(5)]
-    assert any(frequencies is start for frequencies in seeds)
+    assert any(frequencies is start for frequencies, _ in seeds)
 
 
 @every
@@ -134,7 +136,17 @@ def test_units_resist_outliers_and_constant_columns():
     )
     assert_allclose(inner.unit[:4], 1.0, rtol=0.15)
     assert inner.unit[4] == 1.0
-    assert_allclose(inner.outward(inner.inward(np.ones((2, 5))), float), 1.0)
+    found = inner.found(inner.inward(np.ones((2, 5))), inner.first_warp())
+    frequencies, warp = inner.outward(found, float)
+    assert_allclose(frequencies, 1.0)
+    rows = inner.batch(np.arange(700))[0]
+    # Both bend alike, and frequencies times bent columns are the same.
+    assert_allclose(
+        warped(far, warp) @ frequencies.T,
+        warped(rows, found.warp) @ found.frequencies.T,
+        rtol=1e-9,
+        atol=1e-9,
+    )
 
 
 def test_batches_take_every_row_once_an_epoch():
@@ -170,7 +182,7 @@ def test_same_seed_same_frequencies(adapt):
 @every
 def test_units_of_columns_do_not_matter(adapt):
     units = np.array([1.0, 64.0, 0.25, 2.0**40])  # powers of two round nothing
-    one, other = (
+    (one, warp), (other, scaled) = (
         clone(adapt).adapt(
             W / factors, X * factors, Y[:, None], np.random.default_rng(0)
         )
@@ -178,6 +190,10 @@ def test_units_of_columns_do_not_matter(adapt):
     )
     if isinstance(adapt, AutoAdaptation):  # median norms are those of other columns
         one, other = np.isfinite(one), np.isfinite(other / units)
+        assert np.isfinite(warp).all()
+        assert np.isfinite(scaled).all()
+    elif warp is not None:
+        assert_array_equal(warp, scaled * np.stack([1 / units, units]))
     assert_array_equal(one, other * (units if other.dtype != bool else 1))
 
 
@@ -186,12 +202,14 @@ def test_rows_of_weight_zero_are_not_there(adapt):
     weight = RNG.integers(0, 3, size=700).astype(float)
     kept = weight > 0
     adapt = clone(adapt).set_params(dtype="float64")
-    one = adapt.adapt(W, X, Y[:, None], np.random.default_rng(0), weight)
-    other = adapt.adapt(
+    one, warp = adapt.adapt(W, X, Y[:, None], np.random.default_rng(0), weight)
+    other, other_warp = adapt.adapt(
         W, X[kept], Y[kept, None], np.random.default_rng(0), weight[kept]
     )
     # Sums of the targets round differently, and steps carry that on.
     assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    if warp is not None:
+        assert_allclose(warp, other_warp, rtol=1e-4, atol=1e-6)
 
 
 @every
@@ -260,7 +278,7 @@ class Halved(BaseEstimator):
     needs_target = False
 
     def adapt(self, frequencies, X, Y, rng, sample_weight=None):
-        return 0.5 * frequencies
+        return 0.5 * frequencies, None
 
 
 def test_own_adaptations():

@@ -286,18 +286,21 @@ def test_constant_data_have_a_gamma(strict):
 def test_objective_and_gradient_equal_numpys(place, weighted, n_targets):
     frequencies = place.host(np.random.default_rng(0).normal(size=(7, 5)))
     batch = place.host(Y[:, :n_targets]), 1e-3, place.host(WEIGHT) if weighted else None
-    expected = projected_objective(frequencies, place.host(X), *batch)
-    found = projected_objective(frequencies, place(X), *batch)
+    expected = projected_objective(frequencies, place.host(X), *batch, by_rows=True)
+    found = projected_objective(frequencies, place(X), *batch, by_rows=True)
     tolerance = TOLERANCE[place.dtype]
     assert_allclose(found.objective, expected.objective, rtol=tolerance)
     assert type(found.gradient) is np.ndarray
     assert found.gradient.dtype == expected.gradient.dtype
     close(found.gradient, expected.gradient, tolerance)
+    place.check(found.row_gradient)
+    close(found.row_gradient, expected.row_gradient, tolerance)
 
 
 ADAPTATIONS = [
     AgopAdaptation(n_rounds=2, dtype="float64"),
     GradientAdaptation(n_steps=20, dtype="float64"),
+    GradientAdaptation(n_steps=20, dtype="float64", warp=True),
     AgopAdaptation(n_rounds=2, diagonal=True),
     GradientAdaptation(n_steps=20),
 ]
@@ -320,7 +323,11 @@ def test_adapted_frequencies_equal_numpys(place, adapt, small, monkeypatch):
     close(model.frequencies_, expected.frequencies_, 1e-7 if exact else 1e-2)
     place.check(model.frequencies_)
     place.check(model.importance_weights_, place.xp.float64)
+    if hasattr(expected, "warp_"):
+        place.check(model.warp_, place.xp.float64)
+        close(model.warp_, expected.warp_, 1e-7 if exact else 1e-2)
     place.check(model.transform(place(X)))
+    on_host(model).transform(place.host(X))
 
 
 @pytest.mark.usefixtures("dispatch")
@@ -354,9 +361,9 @@ def test_adaptations_are_solved_on_an_accelerator(strict, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(surff.solvers, "cholesky_beside", spy)
         patch.setattr(surff.solvers, "on_accelerator", lambda X: True)
-        found = adapt.adapt(start, strict(X), Y, rng(0))
+        found, _ = adapt.adapt(start, strict(X), Y, rng(0))
     assert set(solved) == {strict.device}
-    close(found, adapt.adapt(start, X, Y, rng(0)), 1e-9)
+    close(found, adapt.adapt(start, X, Y, rng(0))[0], 1e-9)
 
 
 # -- models ----------------------------------------------------------------------------
@@ -583,7 +590,7 @@ class Stay(BaseEstimator):
     """Somebody's own adaptation, for NumPy's arrays."""
 
     def adapt(self, frequencies, X, Y, rng, sample_weight=None):
-        return frequencies
+        return frequencies, None
 
 
 REFUSED = [

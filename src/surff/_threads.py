@@ -133,7 +133,8 @@ def map_slices(function, n_rows, minimum=64):
     results : list
         In the order of the rows; one result, for all rows, where one thread does.
     """
-    n_parts = min(n_threads(), max(1, n_rows // minimum))
+    most = n_rows // minimum
+    n_parts = min(n_threads(), most) if most > 1 else 1
     if n_parts == 1:
         return [function(slice(0, n_rows))]
     bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]

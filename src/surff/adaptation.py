@@ -1,12 +1,13 @@
 r"""Frequencies that are moved after the draw, to where the data want them.
 
 An adaptation takes the frequencies that were drawn or selected and returns as many
-others. `GradientAdaptation` minimises the ridge objective over the frequencies
-themselves; `AgopAdaptation` keeps the draw and changes its covariance;
-`AutoAdaptation` is the choice that did best in our experiments. Each holds some rows
-out and returns the frequencies with the smallest squared error on these, the first ones
-included. Rows of another array library than NumPy stay on their device, where what
-grows with their number is computed; frequencies are on the host meanwhile.
+others, and a warp of the columns (`surff.warp`) or None. `GradientAdaptation` minimises
+the ridge objective over the frequencies themselves and, if asked to, over the warp;
+`AgopAdaptation` keeps the draw and changes its covariance; `AutoAdaptation` is the
+choice that did best in our experiments. Each holds some rows out and returns what has
+the smallest squared error on these, the first frequencies included. Rows of another
+array library than NumPy stay on their device, where what grows with their number is
+computed; frequencies are on the host meanwhile.
 """
 
 import math
@@ -35,6 +36,7 @@ from surff.fourier import ArrayFourierMap, FourierMap
 from surff.normal_equations import NormalEquations, accumulate
 from surff.solvers import solver_beside
 from surff.variable_projection import Adam, cosine_schedule, projected_objective
+from surff.warp import WarpedMap, warp_gradient, warped
 
 __all__ = ["ADAPTATIONS", "AgopAdaptation", "AutoAdaptation", "GradientAdaptation"]
 
@@ -58,6 +60,13 @@ CHEAP_ROWS, CHEAP_ROWS_PER_COLUMN = 2048, 16
 #: matrices of batches may take.
 LENGTHS, WORTH, MULTIPLICATIONS = (math.sqrt(2.0), math.sqrt(2.0) / 4), 0.9, 3 * 10**11
 
+#: Steps of the frequencies for one of the warp: its gradient costs as much as theirs.
+WARP_EVERY = 4
+
+#: Rates of a warp, per spread of the columns: at first, and at least and at most. With
+#: the least a column is straight, with the most it is little more than a sign.
+FIRST_RATE, LEAST_RATE, LARGEST_RATE = 0.5, 1e-2, 1e3
+
 #: Regularisations that a score tries, in mean eigenvalues of the Gram matrix.
 SCORE_ALPHAS = 10.0 ** np.arange(-6.0, 1.0)
 
@@ -78,16 +87,18 @@ class Score(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Frequencies per unit of a problem's rows, and their score."""
+    """Frequencies and warp, if any, in units of a problem's rows, and their score."""
 
     frequencies: np.ndarray  # (n_frequencies, n_features)
+    warp: np.ndarray | None  # (2, n_features)
     score: Score
 
 
 class InnerProblem:
     """Rows in units of their columns' spread, some of them held out.
 
-    Frequencies here are per unit of these rows; `inward` and `outward` convert.
+    Frequencies and warps here are in units of these rows; `inward` and `outward`
+    convert.
 
     Parameters
     ----------
@@ -137,9 +148,26 @@ class InnerProblem:
         """Frequencies of the data as frequencies of these rows, float64."""
         return np.asarray(frequencies, dtype=np.float64) * self.unit
 
-    def outward(self, frequencies, dtype):
-        """The inverse of `inward`."""
-        return (frequencies / self.unit).astype(dtype)
+    def outward(self, found, dtype):
+        """Frequencies, in ``dtype``, and warp in units of the data."""
+        frequencies, warp = found.frequencies / self.unit, found.warp
+        if warp is not None:
+            warp = np.stack([self.centre + self.unit * warp[0], warp[1] / self.unit])
+        return frequencies.astype(dtype), warp
+
+    def first_warp(self):
+        """A warp to start from: columns bend beyond two spreads from their centres.
+
+        None for sparse rows, which it would fill.
+        """
+        if sparse.issparse(self.X):
+            return None
+        n_features = self.X.shape[1]
+        return np.stack([np.zeros(n_features), np.full(n_features, FIRST_RATE)])
+
+    def beside(self, values):
+        """An array of the host where the rows are, in the dtype of the problem."""
+        return asarray_like(values, self.X, self._dtype_there)
 
     def batch(self, index):
         """Rows, targets and weights of some rows, in the dtype of the problem.
@@ -167,13 +195,19 @@ class InnerProblem:
             self._sides[name] = self.batch(np.sort(getattr(self, name)[:limit]))
         return self._sides[name]
 
-    def score(self, frequencies):
+    def found(self, frequencies, warp=None):
+        """`Found` with the score of frequencies and a warp."""
+        return Found(frequencies, warp, self.score(frequencies, warp))
+
+    def score(self, frequencies, warp=None):
         """Error on the rows held out, of the best of a few regularisations.
 
         Parameters
         ----------
         frequencies : ndarray of shape (n_frequencies, n_features)
             Per unit of these rows.
+        warp : ndarray of shape (2, n_features), optional
+            In units of these rows.
 
         Returns
         -------
@@ -182,8 +216,9 @@ class InnerProblem:
         frequencies = np.ascontiguousarray(frequencies, dtype=self.dtype)
         feature_map = FourierMap(frequencies)
         if other_namespace(self.X) is not None:
-            there = asarray_like(frequencies, self.X, self._dtype_there)
-            feature_map = ArrayFourierMap(there)
+            feature_map = ArrayFourierMap(self.beside(frequencies))
+        if warp is not None:
+            feature_map = WarpedMap(feature_map, self.beside(warp))
         m = feature_map.n_components
         limit = max(SCORE_ROWS, SCORE_ROWS_PER_COLUMN * m)
         fitted = accumulate(feature_map, *self._side("train", limit))
@@ -204,9 +239,10 @@ class InnerProblem:
 def _spread(X, rows):
     """Centre and unit of each column, from a sample of the rows.
 
-    The unit is the standard deviation, or the interquartile range over that of a normal
-    law where that is smaller: a few values far out must not make it. Sparse columns are
-    not centred, and their deviation alone is used. The sample visits the host.
+    The centre is the median. The unit is the standard deviation, or the interquartile
+    range over that of a normal law where that is smaller: a few values far out must not
+    make it. Sparse columns are not centred, and their deviation alone is used. The
+    sample visits the host.
     """
     sample = to_numpy(rows_of(X, np.sort(rows[:SPREAD_ROWS]))).astype(np.float64)
     if sparse.issparse(sample):
@@ -215,11 +251,11 @@ def _spread(X, rows):
         unit = np.sqrt((square - mean**2).clip(min=0.0))
         unit = np.where(unit > 1e-6 * np.sqrt(square), unit, 1.0)
         return np.zeros_like(unit), unit
-    mean, unit = sample.mean(axis=0), sample.std(axis=0)
-    low, high = np.percentile(sample, [25, 75], axis=0)
+    unit = sample.std(axis=0)
+    low, median, high = np.percentile(sample, [25, 50, 75], axis=0)
     middle = (high - low) / 1.349
     unit = np.where((middle > 0) & (middle < unit), middle, unit)
-    return mean, np.where(unit > 1e-6 * np.abs(mean), unit, 1.0)
+    return median, np.where(unit > 1e-6 * np.abs(median), unit, 1.0)
 
 
 def _standard_targets(Y, sample_weight):
@@ -272,6 +308,9 @@ class GradientAdaptation(BaseEstimator):
         How often the frequencies are scored.
     patience : int, default=3
         Scores in a row without an improvement after which to stop.
+    warp : bool, default=False
+        Whether to learn a warp of the columns, too, see `surff.warp`. Columns of sparse
+        rows stay as they are, a warp would fill them.
     dtype : {"float32", "float64"}, default="float32"
         In which to compute features and Gram matrices of batches.
     verbose : bool, default=False
@@ -280,7 +319,7 @@ class GradientAdaptation(BaseEstimator):
     Notes
     -----
     A step costs ``O(B s (s + d + k))`` for a batch of B rows, and ``O(s^3)``; memory is
-    a few batches of features.
+    a few batches of features. Every fourth step moves the warp.
 
     Examples
     --------
@@ -309,6 +348,7 @@ class GradientAdaptation(BaseEstimator):
         validation_fraction=0.1,
         n_checks=10,
         patience=3,
+        warp=False,
         dtype="float32",
         verbose=False,
     ):
@@ -319,6 +359,7 @@ class GradientAdaptation(BaseEstimator):
         self.validation_fraction = validation_fraction
         self.n_checks = n_checks
         self.patience = patience
+        self.warp = warp
         self.dtype = dtype
         self.verbose = verbose
 
@@ -342,25 +383,27 @@ class GradientAdaptation(BaseEstimator):
         -------
         frequencies : ndarray of shape (n_frequencies, n_features)
             Dtype of ``frequencies``.
+        warp : ndarray of shape (2, n_features) or None
+            Bends the columns first, if any.
         """
         problem = _inner_problem(self, X, Y, rng, sample_weight)
-        start = problem.inward(frequencies)
-        found = self.search(problem, start, problem.score(start), rng)
-        if found is None:
-            return frequencies
-        return problem.outward(found.frequencies, frequencies.dtype)
+        plain = start = problem.found(problem.inward(frequencies))
+        if self.warp and (warp := problem.first_warp()) is not None:
+            start = problem.found(plain.frequencies, warp)
+        found = min(plain, self.search(problem, start, rng), key=_error)
+        if found is plain:
+            return frequencies, None
+        return problem.outward(found, frequencies.dtype)
 
-    def search(self, problem, start, score, rng):
-        """Best `Found` on the way, None where nothing is better than the start.
+    def search(self, problem, start, rng):
+        """Best `Found` on the way, which may be the start.
 
         Parameters
         ----------
         problem : InnerProblem
             Data.
-        start : ndarray of shape (n_frequencies, n_features)
-            Frequencies per unit of the problem's rows.
-        score : Score
-            Their score.
+        start : Found
+            Where to start; its warp moves too, if it has one.
         rng : numpy.random.Generator
             Shuffles rows.
         """
@@ -368,41 +411,97 @@ class GradientAdaptation(BaseEstimator):
         rate = positive("learning_rate", self.learning_rate)
         patience = _count("patience", self.patience)
         every = math.ceil(n_steps / _count("n_checks", self.n_checks))
-        size = _batch_size(self.batch_size, len(start), len(problem.train))
+        best, score = start, start.score
+        size = _batch_size(self.batch_size, len(start.frequencies), len(problem.train))
         batches = _batches(problem, size, rng)
-        moving = _apart(start, rate, rng)
-        found, least = None, score.error
+        moving, warp = _apart(start.frequencies, rate, rng), start.warp
         adam, failures, began = Adam(moving.shape), 0, time.perf_counter()
+        bending = None if warp is None else Bending(warp, problem)
         # Steps are short, and share their rows out themselves where it pays.
         with single_threaded_blas():
             for step in range(n_steps):
                 alpha = self._alpha(score) / (2 * len(moving))
                 batch, targets, weight = next(batches)
-                gradient = projected_objective(
-                    moving.astype(problem.dtype), batch, targets, alpha, weight
-                ).gradient
-                moving += adam.step(gradient, rate * cosine_schedule(step, n_steps))
+                length = rate * cosine_schedule(step, n_steps)
+                bends = bending is not None and step % WARP_EVERY == 0
+                if bending is not None:
+                    batch = bending(batch)
+                objective = projected_objective(
+                    moving.astype(problem.dtype), batch, targets, alpha, weight, bends
+                )
+                moving += adam.step(objective.gradient, length)
+                if bends:
+                    bending.move(objective.row_gradient, batch, length)
                 if (step + 1) % every and step + 1 < n_steps:
                     continue
-                score = problem.score(moving)
+                if bending is not None:
+                    warp = bending.warp
+                score = problem.score(moving, warp)
                 failures += 1
-                if score.error < least:
-                    found, least, failures = Found(moving.copy(), score), score.error, 0
+                if score.error < best.score.error:
+                    best, failures = Found(moving.copy(), warp, score), 0
                 if self.verbose:
                     print(
                         f"adapt: step {step + 1}/{n_steps}, held-out error "
-                        f"{score.error:.4f}, best {least:.4f}, alpha "
+                        f"{score.error:.4f}, best {best.score.error:.4f}, alpha "
                         f"{self._alpha(score):.0e}, {time.perf_counter() - began:.1f} s"
                     )
                 if failures >= patience:
                     break
-        return found
+        return best
 
     def _alpha(self, score):
         """Regularisation of a batch after a score."""
         if isinstance(self.alpha, str) and self.alpha == "auto":
             return min(max(score.alpha, LEAST_ALPHA), LARGEST_ALPHA)
         return positive("alpha", self.alpha)
+
+
+def _error(found):
+    """Error of a `Found`."""
+    return found.score.error
+
+
+class Bending:
+    """A warp that moves.
+
+    Parameters
+    ----------
+    warp : ndarray of shape (2, n_features)
+        The first one.
+    problem : InnerProblem
+        Says where and in which dtype to compute.
+    """
+
+    def __init__(self, warp, problem):
+        self.warp, self._problem = warp, problem
+        self._adam = Adam(warp.shape)
+        self._there = problem.beside(warp)
+
+    def __call__(self, X):
+        """Bent rows."""
+        return warped(X, self._there)
+
+    def move(self, row_gradient, bent, length):
+        """A step, of at most ``length`` in ``log(rate)`` and ``rate * centre``.
+
+        Parameters
+        ----------
+        row_gradient, bent : array of shape (n_samples, n_features)
+            See `surff.warp.warp_gradient`.
+        length : float
+            Length.
+        """
+        gradient = to_numpy(warp_gradient(row_gradient, bent, self._there))
+        centres, rates = self.warp
+        step = self._adam.step(gradient, length)
+        self.warp = np.stack(
+            [
+                centres + step[0] / rates,
+                (rates * np.exp(step[1])).clip(LEAST_RATE, LARGEST_RATE),
+            ]
+        )
+        self._there = self._problem.beside(self.warp)
 
 
 def _inner_problem(adaptation, X, Y, rng, sample_weight):
@@ -531,51 +630,55 @@ class AgopAdaptation(BaseEstimator):
     def adapt(self, frequencies, X, Y, rng, sample_weight=None):
         """Change the covariance of frequencies; see `GradientAdaptation.adapt`."""
         problem = _inner_problem(self, X, Y, rng, sample_weight)
-        drawn = problem.inward(frequencies)
-        found = self.search(problem, drawn, problem.score(drawn))
-        if found is None:
-            return frequencies
-        return problem.outward(found.frequencies, frequencies.dtype)
+        start = problem.found(problem.inward(frequencies))
+        found = self.search(problem, start)
+        if found is start:
+            return frequencies, None
+        return problem.outward(found, frequencies.dtype)
 
-    def search(self, problem, drawn, score):
-        """Best `Found` of the rounds; see `GradientAdaptation.search`."""
+    def search(self, problem, start):
+        """Best `Found` of the start and the rounds; its warp stays."""
         power = positive("power", self.power)
         factors = [positive("factors", factor) for factor in self.factors]
         if not factors:
             raise ValueError("factors must hold at least one number, got none.")
-        current, found, least = drawn, None, score.error
+        drawn, warp, _ = current = best = start
         for i in range(_count("n_rounds", self.n_rounds)):
             M = average_gradient_outer_product(
-                current,
-                score.coef,
-                score.equations.gram,
-                score.equations.weight_sum,
+                current.frequencies,
+                current.score.coef,
+                current.score.equations.gram,
+                current.score.equations.weight_sum,
                 self.diagonal,
             )
             T = root_transform(M, power)
             changed = drawn * T if self.diagonal else drawn @ T
-            tried = [Found(f * changed, problem.score(f * changed)) for f in factors]
-            current, score = min(tried, key=lambda candidate: candidate.score.error)
-            if score.error < least:
-                found, least = Found(current, score), score.error
+            current = min(
+                (problem.found(f * changed, warp) for f in factors), key=_error
+            )
+            best = min(best, current, key=_error)
             if self.verbose:
                 print(
-                    f"adapt: round {i + 1}, held-out error {score.error:.4f}, best "
-                    f"{least:.4f}"
+                    f"adapt: round {i + 1}, held-out error {_error(current):.4f}, best "
+                    f"{_error(best):.4f}"
                 )
-        return found
+        return best
 
 
 class AutoAdaptation(BaseEstimator):
     r"""The composition that did best in our experiments; see the guide to adaptation.
 
-    First the bandwidth: that of the draw, unless one in units of each column's spread
-    is much better on the rows held out. Then `AgopAdaptation` of the columns' scales,
-    and from what is best so far `GradientAdaptation`, with as many steps as pay and as
-    the number of frequencies allows.
+    First the bandwidth, of columns bent beyond two spreads from their median: that of
+    the draw, unless one in units of each column's spread is much better on the rows
+    held out. Then `AgopAdaptation` of the columns' scales, and from what is best so far
+    `GradientAdaptation` of frequencies and warp, with as many steps as pay and as the
+    number of frequencies allows.
 
     Parameters
     ----------
+    warp : bool, default=True
+        Whether to bend the columns, see `surff.warp`. Those of sparse rows stay as they
+        are, a warp would fill them.
     validation_fraction : float, default=0.1
         Share of the rows held out; up to 0.3 where that makes less than 500 rows.
     dtype : {"float32", "float64"}, default="float32"
@@ -585,15 +688,18 @@ class AutoAdaptation(BaseEstimator):
 
     Notes
     -----
-    Between 800 and 2,000 steps, 15 passes over the rows if that lies between; but over
-    800 no more than 100 a frequency, no more than 3e11 multiplications in their Gram
-    matrices, and 100 at least.
+    Between 800 and 2,000 steps, 15 passes over the rows if that lies between; but no
+    more than 50 a frequency or 400 if that is more, no more than 3e11 multiplications
+    in their Gram matrices, and 100 at least.
     """
 
     needs_target = True
     takes_arrays = True
 
-    def __init__(self, validation_fraction=0.1, dtype="float32", verbose=False):
+    def __init__(
+        self, warp=True, validation_fraction=0.1, dtype="float32", verbose=False
+    ):
+        self.warp = warp
         self.validation_fraction = validation_fraction
         self.dtype = dtype
         self.verbose = verbose
@@ -604,33 +710,36 @@ class AutoAdaptation(BaseEstimator):
         See `GradientAdaptation.adapt`.
         """
         problem = _inner_problem(self, X, Y, rng, sample_weight)
+        warp = problem.first_warp() if self.warp else None
         drawn = problem.inward(frequencies)
-        best = Found(drawn, problem.score(drawn))
+        best = problem.found(drawn, warp)
         if self.verbose:
-            print(f"adapt: held-out error {best.score.error:.4f} at the start")
+            print(f"adapt: held-out error {_error(best):.4f} at the start")
         isotropic = np.asarray(frequencies, dtype=np.float64)
         isotropic = isotropic / np.median(np.linalg.norm(isotropic, axis=1))
         for length in LENGTHS:
-            score = problem.score(length * isotropic)
-            if score.error < WORTH * best.score.error:
-                best = Found(length * isotropic, score)
+            found = problem.found(length * isotropic, warp)
+            if _error(found) < WORTH * _error(best):
+                best = found
                 if self.verbose:
-                    print(f"adapt: held-out error {score.error:.4f} at length {length}")
-        scales = AgopAdaptation(diagonal=True, verbose=self.verbose)
-        best = scales.search(problem, *best) or best
+                    print(
+                        f"adapt: held-out error {_error(best):.4f} at length {length}"
+                    )
+        best = AgopAdaptation(diagonal=True, verbose=self.verbose).search(problem, best)
         gradient = GradientAdaptation(
             n_steps=self._n_steps(problem, len(drawn)), verbose=self.verbose
         )
-        best = gradient.search(problem, *best, rng) or best
-        return problem.outward(best.frequencies, frequencies.dtype)
+        best = gradient.search(problem, best, rng)
+        return problem.outward(best, frequencies.dtype)
 
     def _n_steps(self, problem, n_frequencies):
         """Steps that pay, and that the number of frequencies allows."""
         size = _batch_size("auto", n_frequencies, len(problem.train))
         passes = 15 * len(problem.train) // size
-        wanted = max(min(passes, 100 * n_frequencies, 2000), 800)
+        wanted = max(min(passes, 2000), 800)
+        few = max(50 * n_frequencies, 400)
         affordable = MULTIPLICATIONS // (size * (2 * n_frequencies) ** 2)
-        return min(wanted, max(100, affordable))
+        return min(wanted, few, max(100, affordable))
 
 
 #: Adaptations by name.

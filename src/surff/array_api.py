@@ -47,6 +47,9 @@ __all__ = [
 CPU = 1
 
 
+_NUMPY = array_namespace(np.empty(0))
+
+
 def other_namespace(X):
     """Namespace of an array of another library than NumPy; None for anything else.
 
@@ -61,7 +64,7 @@ def other_namespace(X):
 
 def namespace_of(X):
     """Namespace to compute with; NumPy's for everything that is not another's array."""
-    return other_namespace(X) or array_namespace(np.empty(0))
+    return other_namespace(X) or _NUMPY
 
 
 def dispatched(X):

@@ -26,6 +26,7 @@ from surff.normal_equations import accumulate
 from surff.nystroem import NystroemFeatures
 from surff.selection import SurrogateLeverage
 from surff.spectral import KERNELS
+from surff.warp import warped
 
 __all__ = [
     "KernelSample",
@@ -184,6 +185,8 @@ def leverage_scores(
     if y is None:
         raise ValueError("y must be given for kind='surrogate', got None.")
     X, sample_weight = _validated(model, X, sample_weight)
+    if hasattr(features, "warp_"):
+        X = warped(X.toarray() if sparse.issparse(X) else X, features.warp_)
     frequencies = np.asarray(features.frequencies_).astype(X.dtype, copy=False)
     scores = SurrogateLeverage(ridge_term).scores(
         frequencies, X, _numeric_targets(y, X), sample_weight

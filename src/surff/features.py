@@ -43,6 +43,7 @@ from surff.selection import SELECTORS
 from surff.spectral import KERNELS
 from surff.spread import EntrySpread
 from surff.streaming import N_SAMPLE, Labels, Passes, WorkerRows, survey
+from surff.warp import WarpedMap
 
 __all__ = ["FourierFeatures", "one_vs_rest"]
 
@@ -93,9 +94,10 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         How the frequencies drawn or selected are then moved to where ``X`` and ``y``
         want them; a key of `surff.adaptation.ADAPTATIONS`, an object such as
         ``GradientAdaptation(n_steps=300)``, or None to leave them. The kernel
-        and its gamma are then where it starts. A draw with weights of its own takes
-        none, importance weights of a selection are dropped, and a structured draw
-        becomes an array. The guide to adaptation says what it brings.
+        and its gamma are then where it starts; "auto" also bends the columns. A draw
+        with weights of its own takes none, importance weights of a selection are
+        dropped, and a structured draw becomes an array. The guide to adaptation says
+        what it brings.
     random_state : int, RandomState, Generator or None, default=None
         Randomness of the draw, the selection and the adaptation. The same int gives the
         same frequencies whatever the dtype of ``X``; but an adaptation carries rounding
@@ -113,6 +115,10 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         has weights.
     phase_ : float
         Phase b in radians; for an odd ``n_components`` only.
+    warp_ : ndarray of shape (2, n_features)
+        Centres and rates of bent columns, see `surff.warp`: frequencies then are
+        radians per unit of a column at its centre. Only where the adaptation bends
+        them.
     gamma_ : float or ndarray of shape (n_features,)
         Bandwidth of the draw.
     n_features_in_ : int
@@ -262,19 +268,26 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             frequencies, weights = clone(selector).select(
                 candidates, X, Y, n_frequencies, rng, sample_weight
             )
+        warp = None
         if self.adapt is not None:
-            frequencies, weights = self._adapted(
+            frequencies, warp = self._adapted(
                 frequencies, weights, X, Y, rng, sample_weight
             )
+            weights = np.ones(n_frequencies)
         if other_namespace(X) is not None:
             frequencies = asarray_like(np.asarray(frequencies), X)
             weights = asarray_like(weights, X, wide_dtype(X))
+            if warp is not None:
+                warp = asarray_like(warp, X, wide_dtype(X))
         self.frequencies_, self.importance_weights_ = frequencies, weights
         if isinstance(self.frequencies_, np.ndarray):
             # Laid out by feature, as products read them: for sparse rows every call of
             # transform would copy them, for dense ones every block a little longer.
             self.frequencies_ = np.asfortranarray(self.frequencies_)
-        self.__dict__.pop("phase_", None)  # an earlier fit's
+        for name in ("phase_", "warp_"):
+            self.__dict__.pop(name, None)  # an earlier fit's
+        if warp is not None:
+            self.warp_ = warp
         if self.n_components % 2:
             # Drawn last: more columns extend the same frequencies.
             self.phase_ = float(rng.uniform(0.0, 2.0 * np.pi))
@@ -283,7 +296,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self
 
     def _adapted(self, frequencies, weights, X, Y, rng, sample_weight):
-        """Frequencies that the draw or the selection gave, moved, and their weights."""
+        """Frequencies that the draw or the selection gave, moved, and the warp."""
         adaptation = clone(one_of("adapt", self.adapt, ADAPTATIONS, "adapt"))
         if Y is None and getattr(adaptation, "needs_target", True):
             raise ValueError(
@@ -295,10 +308,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 f"draw={self.draw!r} weights its frequencies, and adapt={self.adapt!r} "
                 "moves frequencies of equal weights: use adapt=None or another draw."
             )
-        frequencies = adaptation.adapt(
-            np.asarray(frequencies), X, Y, rng, sample_weight
-        )
-        return frequencies, np.ones(len(frequencies))
+        return adaptation.adapt(np.asarray(frequencies), X, Y, rng, sample_weight)
 
     def _looks_at_rows(self):
         """Whether `fit` looks at more of ``X`` than the number of its columns."""
@@ -338,7 +348,9 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         else:
             amplitudes = np.sqrt(weights).astype(frequencies.dtype)
             pairs = FourierMap(frequencies, amplitudes)
-        return OddFourierMap(pairs, self.phase_) if hasattr(self, "phase_") else pairs
+        if hasattr(self, "phase_"):
+            pairs = OddFourierMap(pairs, self.phase_)
+        return WarpedMap(pairs, self.warp_) if hasattr(self, "warp_") else pairs
 
     @over_blocks
     def transform(self, X):

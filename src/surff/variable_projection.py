@@ -14,7 +14,12 @@ derivative is left (variable projection, or the envelope theorem). With projecti
           \bigl[ r_i^\top (\beta^{\sin}_j \cos p_{ij} - \beta^{\cos}_j \sin p_{ij})
           \bigr]\, x_i ,
 
-one product of a matrix of all rows by frequencies with X.
+one product of a matrix of all rows by frequencies with X. Its product with W is the
+gradient by the rows, for what is done to these before (`surff.warp`):
+
+.. math:: \frac{\partial J}{\partial x_i} = -\frac{2}{\sqrt s} \sum_j \omega_i
+          \bigl[ r_i^\top (\beta^{\sin}_j \cos p_{ij} - \beta^{\cos}_j \sin p_{ij})
+          \bigr]\, w_j .
 
 Rows decide where all of that is computed: NumPy's and sparse ones here, on all threads,
 any other array's by its own library on its device. Only the solution, of one equation
@@ -53,9 +58,10 @@ class Projected(NamedTuple):
 
     objective: float
     gradient: np.ndarray  # (n_frequencies, n_features)
+    row_gradient: np.ndarray | None = None  # (n_samples, n_features); beside X
 
 
-def projected_objective(frequencies, X, Y, alpha, sample_weight=None):
+def projected_objective(frequencies, X, Y, alpha, sample_weight=None, by_rows=False):
     r"""Ridge objective with eliminated coefficients, and its gradient.
 
     Parameters
@@ -71,11 +77,13 @@ def projected_objective(frequencies, X, Y, alpha, sample_weight=None):
         is one.
     sample_weight : ndarray of shape (n_samples,), optional
         Row weights, >= 0, with a positive sum.
+    by_rows : bool, default=False
+        Whether to return the gradient by the rows, too.
 
     Returns
     -------
     Projected
-        On the host.
+        On the host, but for the gradient by the rows.
 
     Notes
     -----
@@ -124,13 +132,19 @@ def projected_objective(frequencies, X, Y, alpha, sample_weight=None):
     np.einsum("ii->i", gram)[...] += alpha
     coef = _solved(gram, moments)
     results = map_slices(
-        lambda rows: _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean),
+        lambda rows: _slopes(
+            parts, rows, frequencies, X, Y, weight, coef, z_mean, y_mean, by_rows
+        ),
         n_rows,
         least,
     )
     objective = sum(result.objective for result in results)
     objective += alpha * np.vdot(coef, coef)
-    return Projected(float(objective), sum(result.gradient for result in results))
+    row_gradient = results[0].row_gradient
+    if len(results) > 1 and by_rows:
+        row_gradient = np.concatenate([result.row_gradient for result in results])
+    gradient = sum(result.gradient for result in results)
+    return Projected(float(objective), gradient, row_gradient)
 
 
 class _Part(NamedTuple):
@@ -233,7 +247,7 @@ def _transposed(frequencies, X):
     return xp.reshape(Z, (2 * s, n_rows))
 
 
-def _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean):
+def _slopes(parts, rows, frequencies, X, Y, weight, coef, z_mean, y_mean, by_rows):
     """`Projected` of some rows at a solution, without the penalty."""
     (Z,) = (part.Z for part in parts if part.rows == rows)
     z_mean, y_mean, coef = (asarray_like(a, Z) for a in (z_mean, y_mean, coef))
@@ -243,13 +257,14 @@ def _slopes(parts, rows, X, Y, weight, coef, z_mean, y_mean):
         objective, slopes = _slopes_of_rows(
             Z, *map(np.ascontiguousarray, (Y, weight, coef, offset))
         )
-        return Projected(objective, -2.0 * (slopes @ X))
-    residual = (Y - offset).T - coef.T @ Z
-    weighted = residual * weight
-    turned = coef @ weighted
-    slopes = turned[1::2, :] * Z[0::2, :] - turned[0::2, :] * Z[1::2, :]
-    gradient = -2.0 * to_numpy(slopes @ X)
-    return Projected(float(_sum(weighted * residual)), gradient)
+    else:
+        residual = (Y - offset).T - coef.T @ Z
+        weighted = residual * weight
+        turned = coef @ weighted
+        slopes = turned[1::2, :] * Z[0::2, :] - turned[0::2, :] * Z[1::2, :]
+        objective = float(_sum(weighted * residual))
+    row_gradient = -2.0 * (slopes.T @ frequencies) if by_rows else None
+    return Projected(objective, -2.0 * to_numpy(slopes @ X), row_gradient)
 
 
 @compiled
