@@ -35,7 +35,12 @@ from surff.blocks import rows_of
 from surff.fourier import ArrayFourierMap, FourierMap
 from surff.normal_equations import NormalEquations, accumulate
 from surff.solvers import solver_beside
-from surff.variable_projection import Adam, cosine_schedule, projected_objective
+from surff.variable_projection import (
+    Adam,
+    compiled,
+    cosine_schedule,
+    projected_objective,
+)
 from surff.warp import WarpedMap, warp_gradient, warped
 
 __all__ = ["ADAPTATIONS", "AgopAdaptation", "AutoAdaptation", "GradientAdaptation"]
@@ -142,7 +147,7 @@ class InnerProblem:
         self.Y = _standard_targets(Y, sample_weight)
         self._sides, self._all = {}, None
         if not sparse.issparse(X) and math.prod(X.shape) <= SMALL_DATA:
-            self._all = self._rows(X)
+            self._all = self._rows(np.arange(X.shape[0]))
 
     def inward(self, frequencies):
         """Frequencies of the data as frequencies of these rows, float64."""
@@ -174,15 +179,17 @@ class InnerProblem:
 
         The rows are where the data are, the others on the host.
         """
-        if self._all is None:
-            X = self._rows(rows_of(self.X, index))
-        else:
-            X = rows_of(self._all, index)
+        X = self._rows(index) if self._all is None else rows_of(self._all, index)
         weight = None if self.weight is None else self.weight[index].astype(self.dtype)
         return X, self.Y[index].astype(self.dtype), weight
 
-    def _rows(self, X):
+    def _rows(self, index):
         """Rows in units of the spreads, in the dtype of the problem."""
+        if isinstance(self.X, np.ndarray):
+            out = np.empty((len(index), self.X.shape[1]), self.dtype)
+            units = self._centre, self._inverse_unit
+            return _standard_rows(np.asarray(self.X), index, *units, out)
+        X = rows_of(self.X, index)
         if sparse.issparse(X):
             return X.multiply(self._inverse_unit).tocsr().astype(self.dtype)
         X = X - self._centre
@@ -234,6 +241,16 @@ class InnerProblem:
         return Score(
             float(errors[best]), float(SCORE_ALPHAS[best]), coefs[:, best], fitted
         )
+
+
+@compiled
+def _standard_rows(X, index, centre, inverse_unit, out):
+    """Rows less the centre, times the inverse unit, in float64 and then as ``out``."""
+    for i in range(len(index)):
+        row, result = X[index[i]], out[i]
+        for j in range(len(row)):
+            result[j] = (row[j] - centre[j]) * inverse_unit[j]
+    return out
 
 
 def _spread(X, rows):
@@ -688,9 +705,9 @@ class AutoAdaptation(BaseEstimator):
 
     Notes
     -----
-    Between 800 and 2,000 steps, 15 passes over the rows if that lies between; but no
-    more than 50 a frequency or 400 if that is more, no more than 3e11 multiplications
-    in their Gram matrices, and 100 at least.
+    Steps are 15 passes over the rows, or 800 where that is more; but 2,000 at most, no
+    more than 600 and 12 a frequency, or 50 a frequency if that is less (400 in any
+    case), and no more than 3e11 multiplications in their Gram matrices allow, or 100.
     """
 
     needs_target = True
@@ -736,7 +753,7 @@ class AutoAdaptation(BaseEstimator):
         """Steps that pay, and that the number of frequencies allows."""
         size = _batch_size("auto", n_frequencies, len(problem.train))
         passes = 15 * len(problem.train) // size
-        wanted = max(min(passes, 2000), 800)
+        wanted = min(max(passes, 800), 2000, 600 + 12 * n_frequencies)
         few = max(50 * n_frequencies, 400)
         affordable = MULTIPLICATIONS // (size * (2 * n_frequencies) ** 2)
         return min(wanted, few, max(100, affordable))
