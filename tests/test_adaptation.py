@@ -1,6 +1,7 @@
 """Adaptations of frequencies, through their own interface and `FourierFeatures`."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -341,6 +342,24 @@ def test_patience_ends_a_search(capsys):
     noise = RNG.normal(size=700)
     features(adapt).fit(X, noise)
     assert len(capsys.readouterr().out.splitlines()) < 500
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_frequencies", "expected"),
+    [
+        (8_000, 40, 800),
+        (60_000, 32, 878),  # 15 passes, of 1,024 rows a batch
+        (260_000, 54, 1248),  # 600 and 12 a frequency
+        (260_000, 150, 1388),  # 3e11 multiplications
+        (10**6, 120, 2000),
+        (8_000, 14, 700),  # 50 a frequency
+        (8_000, 3, 400),
+        (8_000, 3000, 100),
+    ],
+)
+def test_steps_of_auto(n_rows, n_frequencies, expected):
+    inner = SimpleNamespace(train=range(n_rows))
+    assert AutoAdaptation()._n_steps(inner, n_frequencies) == expected
 
 
 def test_fixed_batches_and_alpha():
