@@ -1,5 +1,7 @@
 """Bent columns: closed forms, gradients, and maps of them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -16,7 +18,7 @@ from surff import (
 from surff.diagnostics import leverage_scores
 from surff.fourier import FourierMap, OddFourierMap, fourier_features
 from surff.variable_projection import projected_objective
-from surff.warp import ROWS, WarpedMap, warp_gradient, warped
+from surff.warp import WarpedMap, warp_gradient, warped
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -115,7 +117,7 @@ def test_warp_gradient_is_that_of_finite_differences(weight):
 
 
 @pytest.mark.parametrize("odd", [False, True])
-@pytest.mark.parametrize("n_rows", [0, 1, 60, ROWS + 3])
+@pytest.mark.parametrize("n_rows", [0, 1, 60, 8195])
 def test_map_of_bent_rows(odd, n_rows):
     rows = np.random.default_rng(1).normal(size=(n_rows, 3))
     inner = OddFourierMap(FourierMap(W), 0.4) if odd else FourierMap(W)
@@ -136,6 +138,18 @@ def test_sparse_rows_through_a_warp(form):
     assert_allclose(
         features.transform(form(thin)), features.transform(thin), rtol=1e-12, atol=1e-14
     )
+
+
+def test_wide_sparse_rows_are_dense_a_block_at_a_time():
+    n, d = 4000, 2000
+    rows = sparse.random(n, d, density=0.001, random_state=0, format="csr")
+    bending = WarpedMap(FourierMap(np.full((2, d), 0.1)), np.ones((2, d)))
+    bending(rows[:10])
+    tracemalloc.start()
+    bending(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * n * d / 3  # 64 MB, of which three blocks of 4 MB are held
 
 
 # -- learned ---------------------------------------------------------------------------

@@ -46,7 +46,7 @@ __all__ = [
 #: DLPack's number of the host's processor.
 CPU = 1
 
-
+#: What NumPy's arrays are computed with; to ask each time is slow.
 _NUMPY = array_namespace(np.empty(0))
 
 

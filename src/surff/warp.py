@@ -18,12 +18,9 @@ import numpy as np
 from scipy import sparse
 
 from surff.array_api import namespace_of, other_namespace
-from surff.blocks import row_blocks, rows_of
+from surff.blocks import block_rows, row_blocks, rows_of
 
 __all__ = ["WarpedMap", "warp_gradient", "warped"]
-
-#: Rows that are bent at a time.
-ROWS = 8192
 
 
 def warped(X, warp):
@@ -111,7 +108,7 @@ class WarpedMap:
             return self.feature_map(warped(X, self.warp))
         if out is None:
             out = np.empty((X.shape[0], self.n_components), self.dtype)
-        for block in row_blocks(X.shape[0], ROWS):
+        for block in row_blocks(X.shape[0], block_rows(X.shape[1], X.dtype)):
             rows = rows_of(X, block)
             if sparse.issparse(rows):
                 rows = rows.toarray()  # a bent zero is none
