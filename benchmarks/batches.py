@@ -22,9 +22,9 @@ from scipy import linalg
 from sklearn.frozen import FrozenEstimator
 
 from surff import FourierFeatures, KernelRidgeClassifier
+from surff.adaptation import Adam, cosine_schedule
 from surff.experiments.protocol import load_problem, split, standardised
-from surff.fourier import fourier_features
-from surff.variable_projection import Adam, cosine_schedule
+from surff.kernels import fourier_features
 
 ALPHA, RATE, MEMORY = 1e-4, 0.05, 0.9
 Z_DTYPE = np.float32

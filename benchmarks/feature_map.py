@@ -13,7 +13,7 @@ from sklearn.kernel_approximation import RBFSampler
 
 from children import ratio
 from paired import rounds
-from surff.fourier import fourier_features
+from surff.kernels import fourier_features
 
 #: Rows, input columns, frequencies: EEG at 32 d, covtype at 16 d, a wide input.
 BLOCKS = [(4096, 14, 448), (4096, 54, 864), (4096, 256, 1024)]

@@ -10,6 +10,7 @@ import argparse
 
 from children import ratio
 from paired import rounds
+from surff.estimators import FourierFeatures
 from surff.experiments.protocol import (
     load_problem,
     map_pass,
@@ -18,7 +19,6 @@ from surff.experiments.protocol import (
     sample_z_scores,
     split,
 )
-from surff.features import FourierFeatures
 
 
 def main():

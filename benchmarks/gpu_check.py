@@ -39,12 +39,10 @@ from sklearn.preprocessing import scale
 
 import surff
 from surff import FourierFeatures, KernelRidgeClassifier, KernelRidgeRegressor
-from surff._threads import single_threaded_blas
-from surff.array_api import to_numpy
-from surff.blocks import rows_of
+from surff.adaptation import Adam, projected_objective
+from surff.backend import rows_of, single_threaded_blas, to_numpy
 from surff.datasets import load, status
-from surff.normal_equations import accumulate
-from surff.variable_projection import Adam, projected_objective
+from surff.linear import accumulate
 
 GAMMA = 0.05
 N_COVTYPE, N_FEATURES, MULTIPLE = 581_012, 54, 128

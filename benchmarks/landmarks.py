@@ -19,7 +19,7 @@ from surff import (
     NystroemFeatures,
 )
 from surff.datasets import load
-from surff.landmarks import LANDMARK_RULES
+from surff.selection import LANDMARK_RULES
 
 MODELS = {
     "california-housing": KernelRidgeRegressor,

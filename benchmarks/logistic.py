@@ -17,9 +17,9 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from residual import GAMMA_ROWS, part_of
 from surff import FourierFeatures, KernelLogisticClassifier, KernelRidgeClassifier
-from surff.alpha_selection import climb
 from surff.datasets import load
 from surff.experiments.protocol import Part, standardised
+from surff.linear import climb
 
 MODELS = {"squared": KernelRidgeClassifier, "logistic": KernelLogisticClassifier}
 

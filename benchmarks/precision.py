@@ -3,7 +3,7 @@
 On covtype's training half, each at one alpha: the time of a fit with
 ``precision="mixed"`` over that with "float64", round by round, and how far the two are
 apart in their predictions for the test half, in standard deviations of the target,
-beside the bound of `surff.normal_equations.float32_error`. Run:
+beside the bound of `surff.linear.float32_error`. Run:
 ``python benchmarks/precision.py``.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from fit import seconds_of, training_half
 from paired import add_clock, clock_and_limit, ratio
 from surff import FourierFeatures, KernelRidgeRegressor
-from surff.normal_equations import float32_error
+from surff.linear import float32_error
 
 
 def main():

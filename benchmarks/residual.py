@@ -23,8 +23,8 @@ from surff import (
     ResidualLeverage,
     SurrogateLeverage,
 )
-from surff.alpha_selection import climb
 from surff.experiments.protocol import load_problem, split, standardised
+from surff.linear import climb
 
 COVTYPE_ROWS = 60_000
 GAMMA_ROWS = 10_000

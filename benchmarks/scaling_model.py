@@ -27,9 +27,9 @@ from dask.distributed import Client, LocalCluster, wait
 from threadpoolctl import threadpool_limits
 
 from surff import FourierFeatures, KernelRidgeRegressor
-from surff.blocks import map_rows
-from surff.distributed import DaskRows
-from surff.normal_equations import NormalEquations, accumulate
+from surff.backend import map_rows
+from surff.linear import NormalEquations, accumulate
+from surff.streaming import DaskRows
 
 FEATURES, COLUMNS, BLOCK, WORKERS = 10, 256, 50_000, 2
 

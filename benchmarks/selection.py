@@ -22,8 +22,8 @@ from surff import (
     RidgeLeverage,
     SurrogateLeverage,
 )
-from surff.approximation import relative_error
-from surff.spectral import Gaussian
+from surff.inspection import relative_error
+from surff.kernels import Gaussian
 
 #: Rules, each with a pool of ten times the frequencies where that is a choice.
 RULES = {

@@ -12,10 +12,9 @@ import numpy as np
 
 from children import ratio
 from paired import add_clock, clock_and_limit, rounds
-from surff._threads import map_slices
+from surff.backend import map_slices
 from surff.draws import StructuredOrthogonal
-from surff.fourier import fourier_features
-from surff.spectral import Gaussian
+from surff.kernels import Gaussian, fourier_features
 
 #: Rows, input columns, frequencies.
 BLOCKS = [(512, 64, 16384), (512, 256, 16384), (512, 1024, 16384)]

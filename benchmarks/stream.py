@@ -14,7 +14,7 @@ import numpy as np
 from children import peak_memory
 from paired import add_clock, clock_and_limit
 from surff import FourierFeatures, KernelRidgeRegressor
-from surff.sources import BlockRows
+from surff.streaming import BlockRows
 
 FEATURES, COLUMNS = 10, 256
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from surff import leverage, theory
 from surff.datasets import load
 from surff.experiments.approximation import load_rows
-from surff.spectral import Gaussian
+from surff.inspection import theory
+from surff.kernels import Gaussian
+from surff.selection import leverage
 
 for name in ("breast_cancer", "eeg"):
     X = load_rows(name).X

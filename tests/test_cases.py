@@ -35,13 +35,18 @@ from surff import (
     SurrogateLeverage,
 )
 from surff.draws import DRAWS, Orthogonal
-from surff.landmarks import inverse_root
-from surff.leverage import ridge_leverage_scores
-from surff.selection import SELECTORS
-from surff.solvers import SOLVERS, SingularError
-from surff.spectral import KERNELS, ExponentialPower, Gaussian, Laplace, Matern
-from surff.spectral import Product as ProductKernel
-from surff.spectral import Sum as SumKernel
+from surff.kernels import (
+    KERNELS,
+    ExponentialPower,
+    Gaussian,
+    Laplace,
+    Matern,
+    inverse_root,
+)
+from surff.kernels import Product as ProductKernel
+from surff.kernels import Sum as SumKernel
+from surff.linear import SOLVERS, SingularError
+from surff.selection import SELECTORS, ridge_leverage_scores
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -426,7 +431,7 @@ def test_case_17_no_warning_and_bounds_for_the_versions():
 
     Here: an import with every warning an error, and a lower bound for each dependency.
     """
-    code = "import surff, surff.persistence"
+    code = "import surff, surff.estimators.persistence"
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         capture_output=True, text=True, timeout=300, check=False,
@@ -571,7 +576,7 @@ def test_case_24_single_precision_gram_matrices(negative):
 def test_case_25_many_rows_stream(features):
     """Sk 19479, 9690: n = 80,000 rows, whose kernel matrix would take 51 GB.
 
-    What is distributed (dask-ml 82, 89) belongs to `surff.distributed`.
+    What is distributed (dask-ml 82, 89) belongs to `surff.streaming.dask_rows`.
     """
     data = np.random.default_rng(0).normal(size=(80_000, 3)).astype(np.float32)
     target = np.sin(data[:, 0])

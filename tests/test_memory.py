@@ -20,10 +20,9 @@ from surff import (
 )
 from surff.adaptation import ADAPTATIONS, AgopAdaptation, GradientAdaptation
 from surff.draws import DRAWS
-from surff.landmarks import LANDMARK_RULES
-from surff.selection import SELECTORS
-from surff.solvers import SOLVERS
-from surff.spectral import Gaussian
+from surff.kernels import Gaussian
+from surff.linear import SOLVERS
+from surff.selection import LANDMARK_RULES, SELECTORS
 
 N_COMPONENTS = 64
 FEW = 40_000

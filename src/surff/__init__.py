@@ -1,16 +1,20 @@
 """surff: kernel learning with random features."""
 
 from surff.adaptation import AgopAdaptation, AutoAdaptation, GradientAdaptation
-from surff.displays import (
+from surff.estimators import (
+    FourierFeatures,
+    KernelLogisticClassifier,
+    KernelRidgeClassifier,
+    KernelRidgeRegressor,
+    NystroemFeatures,
+    load,
+    save,
+)
+from surff.inspection import (
     AlphaPathDisplay,
     FrequencyDisplay,
     KernelApproximationDisplay,
 )
-from surff.features import FourierFeatures
-from surff.logistic import KernelLogisticClassifier
-from surff.nystroem import NystroemFeatures
-from surff.persistence import load, save
-from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.selection import (
     EERF,
     Compression,

@@ -22,8 +22,17 @@ from surff.draws import (
     WeightedFrequencies,
     split_weights,
 )
-from surff.fourier import fourier_features, kernel_estimate
-from surff.spectral import KERNELS, Cauchy, Gaussian, Laplace, Matern, Product, Sum
+from surff.kernels import (
+    KERNELS,
+    Cauchy,
+    Gaussian,
+    Laplace,
+    Matern,
+    Product,
+    Sum,
+    fourier_features,
+    kernel_estimate,
+)
 
 GAMMA = 0.7
 MEASURES = {

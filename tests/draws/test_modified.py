@@ -5,10 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from surff.approximation import spectral_approximation
 from surff.draws import Modified, MonteCarlo, split_weights
-from surff.fourier import fourier_features
-from surff.spectral import Gaussian, Laplace
+from surff.inspection import spectral_approximation
+from surff.kernels import Gaussian, Laplace, fourier_features
 
 N = 40000
 LEVEL = 1e-9

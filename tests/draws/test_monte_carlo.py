@@ -4,7 +4,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
 from surff.draws import DRAWS, MonteCarlo, split_weights
-from surff.spectral import KERNELS, Gaussian
+from surff.kernels import KERNELS, Gaussian
 
 
 def test_is_the_measures_own_sample():

@@ -5,9 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from surff.draws import Orthogonal
-from surff.draws.orthogonal import haar_matrices
-from surff.spectral import Gaussian, Laplace, Matern
+from surff.draws import Orthogonal, haar_matrices
+from surff.kernels import Gaussian, Laplace, Matern
 
 LEVEL = 1e-9
 

@@ -5,15 +5,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surff.draws import GaussHermite, MonteCarlo, Reweighted, SparseGrid
-from surff.draws.quadrature import (
+from surff.draws import (
+    GaussHermite,
+    MonteCarlo,
+    Reweighted,
+    SparseGrid,
     nonnegative_weights,
-    normal_rule,
     sparse_grid,
-    sparse_indices,
 )
-from surff.fourier import kernel_estimate
-from surff.spectral import Gaussian, Laplace, Matern
+from surff.draws.quadrature import normal_rule, sparse_indices
+from surff.kernels import Gaussian, Laplace, Matern, kernel_estimate
 
 RNG = np.random.default_rng(0)
 

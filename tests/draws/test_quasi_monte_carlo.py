@@ -10,15 +10,16 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 from sklearn.metrics.pairwise import rbf_kernel
 
-from surff.approximation import relative_error
-from surff.draws import Halton, MonteCarlo, quasi_monte_carlo
-from surff.draws.quasi_monte_carlo import (
+from surff.draws import (
+    Halton,
+    MonteCarlo,
     halton_sequence,
-    primes,
+    quasi_monte_carlo,
     reverse_radix_permutation,
 )
-from surff.fourier import fourier_features
-from surff.spectral import Gaussian
+from surff.draws.quasi_monte_carlo import primes
+from surff.inspection import relative_error
+from surff.kernels import Gaussian, fourier_features
 
 
 @pytest.mark.parametrize(

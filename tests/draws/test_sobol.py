@@ -6,10 +6,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import qmc
 
-from surff.approximation import relative_error
 from surff.draws import Halton, MonteCarlo, Orthogonal, Sobol
-from surff.fourier import fourier_features
-from surff.spectral import KERNELS, Gaussian, Matern
+from surff.inspection import relative_error
+from surff.kernels import KERNELS, Gaussian, Matern, fourier_features
 
 
 def test_unscrambled_starts_at_the_second_point():

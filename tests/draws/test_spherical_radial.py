@@ -5,10 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from surff import FourierFeatures
-from surff.draws import SphericalRadial
-from surff.draws.spherical_radial import simplex_vertices
-from surff.fourier import kernel_estimate
-from surff.spectral import Cauchy, Gaussian, Matern
+from surff.draws import SphericalRadial, simplex_vertices
+from surff.kernels import Cauchy, Gaussian, Matern, kernel_estimate
 
 
 def rule(d, n_rules, seed=0, signed=True, measure=None):

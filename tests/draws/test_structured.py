@@ -9,11 +9,10 @@ from scipy import sparse
 from scipy.linalg import hadamard
 
 from surff import FourierFeatures
-from surff._hadamard import signed_transform
+from surff.backend.hadamard import signed_transform
 from surff.draws import HadamardFrequencies, StructuredOrthogonal
 from surff.draws.structured import SMALLEST_BLOCK
-from surff.fourier import FourierMap, fourier_features
-from surff.spectral import Exponential, Gaussian, Laplace
+from surff.kernels import Exponential, FourierMap, Gaussian, Laplace, fourier_features
 
 RNG = np.random.default_rng(0)
 LEVEL = 1e-9

@@ -7,12 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from surff.approximation import (
-    KernelErrors,
-    relative_error,
-    spectral_approximation,
-)
 from surff.draws import DRAWS, split_weights
+from surff.estimators import FourierFeatures
 from surff.experiments import approximation
 from surff.experiments.approximation import (
     ERRORS,
@@ -33,9 +29,8 @@ from surff.experiments.protocol import ABLATION
 from surff.experiments.render import DRAW_LABELS
 from surff.experiments.store import ResultStore
 from surff.experiments.table2 import Trial
-from surff.features import FourierFeatures
-from surff.fourier import kernel_estimate
-from surff.spectral import Gaussian
+from surff.inspection import KernelErrors, relative_error, spectral_approximation
+from surff.kernels import Gaussian, kernel_estimate
 
 
 @pytest.fixture

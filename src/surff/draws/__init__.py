@@ -1,20 +1,30 @@
-"""Candidate frequencies drawn from a spectral measure, without looking at the data.
+"""The parameter ``draw``: frequencies drawn without looking at the data.
 
 A draw is an object with one method,
 ``draw(measure, n_frequencies, n_features, rng)``, that returns frequencies for
 ``gamma = 1``: an array of shape (n_frequencies, n_features), an object that stands for
 one and has its own ``projections(X, out=None)``, or `WeightedFrequencies` where they do
 not count alike. The first rows of a longer draw are those of a shorter one with the
-same seed, for all but `SparseGrid`.
+same seed, for all but `SparseGrid`. It may import `kernels` and `backend`.
 """
 
-from surff.draws._weights import WeightedFrequencies, split_weights
+from surff.draws.base import MonteCarlo, WeightedFrequencies, split_weights
 from surff.draws.modified import Modified
-from surff.draws.monte_carlo import MonteCarlo
-from surff.draws.orthogonal import Orthogonal
-from surff.draws.quadrature import GaussHermite, Reweighted, SparseGrid
-from surff.draws.quasi_monte_carlo import Halton, Sobol
-from surff.draws.spherical_radial import SphericalRadial
+from surff.draws.orthogonal import Orthogonal, haar_matrices
+from surff.draws.quadrature import (
+    GaussHermite,
+    Reweighted,
+    SparseGrid,
+    nonnegative_weights,
+    sparse_grid,
+)
+from surff.draws.quasi_monte_carlo import (
+    Halton,
+    Sobol,
+    halton_sequence,
+    reverse_radix_permutation,
+)
+from surff.draws.spherical_radial import SphericalRadial, simplex_vertices
 from surff.draws.structured import HadamardFrequencies, StructuredOrthogonal
 
 __all__ = [
@@ -31,6 +41,12 @@ __all__ = [
     "SphericalRadial",
     "StructuredOrthogonal",
     "WeightedFrequencies",
+    "haar_matrices",
+    "halton_sequence",
+    "nonnegative_weights",
+    "reverse_radix_permutation",
+    "simplex_vertices",
+    "sparse_grid",
     "split_weights",
 ]
 

@@ -18,9 +18,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 
-from surff._validation import positive
-from surff.draws._weights import WeightedFrequencies
-from surff.spectral import Gaussian, open_uniform
+from surff.backend import positive
+from surff.draws.base import WeightedFrequencies
+from surff.kernels import Gaussian, open_uniform
 
 __all__ = ["Modified"]
 
@@ -40,7 +40,7 @@ class Modified(BaseEstimator):
     The estimate is unbiased. Its weights are at most :math:`(0.8\, T)^d / (1 -
     \varepsilon)` with a mean square of about :math:`(0.56\, T)^d`, times which the
     variance grows: for high-frequency accuracy in one to three dimensions, and for
-    nothing above. Raises TypeError for another measure than `surff.spectral.Gaussian`.
+    nothing above. Raises TypeError for another measure than `surff.kernels.Gaussian`.
 
     References
     ----------

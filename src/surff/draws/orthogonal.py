@@ -20,7 +20,7 @@ class Orthogonal(BaseEstimator):
     Notes
     -----
     ``O(n_frequencies * n_features**2)`` time to draw. Raises TypeError for a measure
-    that is not isotropic, such as `surff.spectral.Laplace`.
+    that is not isotropic, such as `surff.kernels.Laplace`.
 
     References
     ----------

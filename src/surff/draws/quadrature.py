@@ -18,8 +18,8 @@ from scipy.optimize import nnls
 from scipy.special import roots_hermitenorm
 from sklearn.base import BaseEstimator
 
-from surff.draws._weights import WeightedFrequencies, split_weights
-from surff.spectral import Gaussian, open_uniform
+from surff.draws.base import WeightedFrequencies, split_weights
+from surff.kernels import Gaussian, open_uniform
 
 __all__ = [
     "GaussHermite",
@@ -92,14 +92,14 @@ class SparseGrid(BaseEstimator):
     ----------
     signed : bool, default=False
         True keeps the weights of the rule, some of which are negative: no real feature
-        map can carry them, see `surff.fourier.kernel_estimate`. False replaces them by
+        map can carry them, see `surff.kernels.kernel_estimate`. False replaces them by
         non-negative ones, as `Reweighted` does.
 
     Notes
     -----
     Degree 3 needs ``n_features + 1`` frequencies, degree 5 of the order of
     ``n_features**2``. Raises TypeError for another measure than
-    `surff.spectral.Gaussian`. The rows of a longer draw do not extend a shorter one.
+    `surff.kernels.Gaussian`. The rows of a longer draw do not extend a shorter one.
 
     References
     ----------

@@ -1,6 +1,6 @@
 r"""Spherical-radial quadrature of degree (3, 3) with random radii and rotations.
 
-Given the mixing variable of the measure (see `surff.spectral`), a frequency is
+Given the mixing variable of the measure (see `surff.kernels.spectral`), a frequency is
 Gaussian. With :math:`\rho \sim \chi_{d+2}`, a Haar rotation Q and the vertices
 :math:`v_j` of the regular simplex, the rule
 
@@ -16,9 +16,9 @@ from scipy.linalg import helmert
 from scipy.special import gammaincinv
 from sklearn.base import BaseEstimator
 
-from surff.draws._weights import WeightedFrequencies
+from surff.draws.base import WeightedFrequencies
 from surff.draws.orthogonal import haar_matrices
-from surff.spectral import golden_sequence, open_uniform
+from surff.kernels import golden_sequence, open_uniform
 
 __all__ = ["SphericalRadial", "simplex_vertices"]
 
@@ -39,7 +39,7 @@ class SphericalRadial(BaseEstimator):
         With False a negative one becomes zero. That adds the same number to every
         kernel value, which changes nothing for a model with an intercept: a constant
         feature vanishes when features are centred. With True the estimate is unbiased;
-        see `surff.fourier.kernel_estimate`.
+        see `surff.kernels.kernel_estimate`.
 
     Notes
     -----

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from surff._hadamard import hadamard_projections
+from surff.backend import hadamard_projections
 
 __all__ = ["HadamardFrequencies", "StructuredOrthogonal"]
 

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surff.approximation import KernelErrors
 from surff.datasets import DATASETS, load
 from surff.draws import DRAWS
+from surff.estimators import FourierFeatures, NystroemFeatures
 from surff.experiments.figure1 import N_ROWS
 from surff.experiments.figures import approximation_figure, save
 from surff.experiments.protocol import Part, seed_sequence, standardised, timed
@@ -39,10 +39,9 @@ from surff.experiments.render import (
 from surff.experiments.statistics import Summary, summarise
 from surff.experiments.store import row_key, store_trials
 from surff.experiments.table2 import Silent, Trial
-from surff.features import FourierFeatures
-from surff.landmarks import LANDMARK_RULES
-from surff.nystroem import NystroemFeatures
-from surff.spectral import KERNELS
+from surff.inspection import KernelErrors
+from surff.kernels import KERNELS
+from surff.selection import LANDMARK_RULES
 
 __all__ = [
     "ERRORS",
@@ -93,7 +92,7 @@ class Approximation:
     dataset : str
         Name in `surff.datasets`.
     kernel : str
-        Key of `surff.spectral.KERNELS`.
+        Key of `surff.kernels.KERNELS`.
     draws : tuple of str
         Keys of `surff.draws.DRAWS`.
     landmarks : tuple of str

@@ -46,6 +46,7 @@ from sklearn.preprocessing import LabelBinarizer, QuantileTransformer
 from threadpoolctl import threadpool_limits
 
 from surff.datasets import DATASETS, load
+from surff.estimators import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.experiments.methods import PEERS, all_methods, features_of, why_not
 from surff.experiments.protocol import (
     GAMMA_ROWS,
@@ -57,7 +58,6 @@ from surff.experiments.protocol import (
 )
 from surff.experiments.store import row_key, store_trials
 from surff.experiments.table2 import Silent, Trial, check_at_least, check_names
-from surff.ridge import KernelRidgeClassifier, KernelRidgeRegressor
 
 __all__ = [
     "KERNEL_METHODS",

@@ -18,7 +18,7 @@ import math
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
-from surff.approximation import relative_error
+from surff.estimators import FourierFeatures
 from surff.experiments.figures import figure1_figure, save
 from surff.experiments.methods import selectors
 from surff.experiments.protocol import (
@@ -39,7 +39,7 @@ from surff.experiments.render import (
 from surff.experiments.statistics import summarise
 from surff.experiments.store import store_trials
 from surff.experiments.table2 import Silent, missing_trials, row_of
-from surff.features import FourierFeatures
+from surff.inspection import relative_error
 
 __all__ = [
     "N_ROWS",

@@ -9,8 +9,7 @@ import importlib.util
 
 from surff.adaptation import ADAPTATIONS
 from surff.draws import DRAWS
-from surff.features import FourierFeatures
-from surff.nystroem import NystroemFeatures
+from surff.estimators import FourierFeatures, NystroemFeatures
 from surff.selection import SELECTORS, RidgeLeverage, SurrogateLeverage
 
 __all__ = [

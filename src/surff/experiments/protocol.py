@@ -32,18 +32,22 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from surff._threads import map_slices
-from surff.alpha_selection import climb, held_out_decisions, splits_equations
-from surff.blocks import feature_blocks
+from surff.backend import feature_blocks, map_slices
 from surff.datasets import load
 from surff.draws import Halton, MonteCarlo
+from surff.estimators import KernelRidgeClassifier
 from surff.experiments.methods import BANDWIDTH_OF, LEVERAGE_LAMBDA, features_of
-from surff.fourier import FourierMap, fourier_moments
-from surff.leverage import ridge_column_scores, surrogate_column_scores
-from surff.normal_equations import CentredEquations, accumulate
-from surff.ridge import KernelRidgeClassifier
-from surff.solvers import SingularError, cholesky
-from surff.spectral import Gaussian
+from surff.kernels import FourierMap, Gaussian, fourier_moments
+from surff.linear import (
+    CentredEquations,
+    SingularError,
+    accumulate,
+    cholesky,
+    climb,
+    held_out_decisions,
+    splits_equations,
+)
+from surff.selection import ridge_column_scores, surrogate_column_scores
 
 __all__ = ["ABLATION", "PROBLEMS", "PROTOCOLS", "Problem", "load_problem"]
 
@@ -506,7 +510,7 @@ def choose_gamma(model, method, features_at, X, y, multiple, seed):
     gamma : float or "scale"
         "scale" where the method finds its own.
     scores : dict of float to float
-        As `surff.alpha_selection.climb` returns; empty where nothing was tried.
+        As `surff.linear.climb` returns; empty where nothing was tried.
     """
     method = BANDWIDTH_OF.get(method, method)
     if method is None:

@@ -13,12 +13,7 @@ from surff.datasets import DATASETS
 from surff.experiments.figures import save, table2_figure
 from surff.experiments.method_table import write_methods
 from surff.experiments.methods import METHODS, MORE, all_methods, why_not
-from surff.experiments.protocol import (
-    ABLATION,
-    PROBLEMS,
-    PROTOCOLS,
-    load_problem,
-)
+from surff.experiments.protocol import ABLATION, PROBLEMS, PROTOCOLS, load_problem
 from surff.experiments.render import (
     captions,
     csv_table,

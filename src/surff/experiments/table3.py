@@ -5,7 +5,7 @@ For spectra of :math:`K / n` that decay exponentially, polynomially and as 1/i, 
 number of features s that leverage sampling and the surrogate need are computed from
 the eigenvalues, and the slopes of log d and log s against log n are put beside those
 of the orders that theory gives, fitted over the same n: a factor log n bends a slope
-at every n that fits into memory. `surff.theory` derives the orders.
+at every n that fits into memory. `surff.inspection.theory` derives the orders.
 """
 
 import csv
@@ -17,7 +17,7 @@ import numpy as np
 
 from surff.experiments.figures import decay_figure, save
 from surff.experiments.render import markdown_grid, tex, tex_row
-from surff.theory import DECAYS, decaying_spectrum, spectral_dof, theorem_1_features
+from surff.inspection import DECAYS, decaying_spectrum, spectral_dof, theorem_1_features
 
 __all__ = [
     "CASES",
@@ -101,7 +101,7 @@ def table3_rows(sizes=SIZES, cases=CASES):
     sizes : sequence of int, default=SIZES
         Numbers of rows n, at least two different ones.
     cases : sequence of (str, float), default=CASES
-        Keys of `surff.theory.DECAYS` with rates t.
+        Keys of `surff.inspection.DECAYS` with rates t.
 
     Returns
     -------

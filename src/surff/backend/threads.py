@@ -1,0 +1,167 @@
+"""Our own threads, over ranges of rows.
+
+A pass over the data is cut into one contiguous range of rows a thread, and each thread
+maps, multiplies and sums its own blocks from beginning to end: threads meet once, at
+the end. While they run, BLAS runs single-threaded inside each of them, so nothing is
+oversubscribed. The kernels of `surff.backend.trig` and BLAS release the GIL, so plain
+Python threads do. numba's parallel layers are not used: one aborts the process when two
+threads enter it at once, another does not survive a fork, and users call us from
+joblib, Dask and web servers. The pool is shared by all callers, its tasks never wait
+for one another, and a forked child builds its own.
+"""
+
+import contextlib
+import functools
+import itertools
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["map_slices", "n_threads", "one_thread", "single_threaded_blas"]
+
+_lock = threading.Lock()
+_pool = None
+_blas_limits = None  # what BLAS was allowed before the first pass that now runs
+_n_passes = 0
+_here = threading.local()  # ``alone`` on threads that are to use no others
+
+
+def _forget_parent():
+    """A forked child has no threads of the parent's, nor passes that run on them."""
+    global _lock, _pool, _n_passes
+    _lock, _pool = threading.Lock(), None
+    if _n_passes:
+        _n_passes = 0
+        _set_blas_limits(_blas_limits)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)
+
+
+@functools.cache
+def _n_cpus():
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@functools.cache
+def _blas():
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _set_blas_limits(limits):
+    for library, limit in zip(_blas(), limits, strict=True):
+        library.set_num_threads(limit)
+
+
+@contextlib.contextmanager
+def single_threaded_blas():
+    """Let BLAS use one thread inside; nested and concurrent passes count as one.
+
+    The limit belongs to the process: other Python threads' products run on one thread
+    meanwhile, too.
+    """
+    global _blas_limits, _n_passes
+    with _lock:
+        if _n_passes == 0:
+            _blas_limits = [library.num_threads for library in _blas()]
+            _set_blas_limits([1] * len(_blas_limits))
+        _n_passes += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _n_passes -= 1
+            if _n_passes == 0:
+                _set_blas_limits(_blas_limits)
+
+
+def n_threads():
+    """Number of threads to use now: what BLAS may use, at most the CPUs we may run on.
+
+    ``OPENBLAS_NUM_THREADS``, ``threadpoolctl.threadpool_limits`` and the inner limits
+    of joblib and Dask workers therefore govern us as they govern BLAS.
+    """
+    if getattr(_here, "alone", False):
+        return 1
+    with _lock:
+        limits = _blas_limits if _n_passes else [lib.num_threads for lib in _blas()]
+    return max(1, min([_n_cpus(), *(limit for limit in limits if limit)]))
+
+
+@contextlib.contextmanager
+def one_thread():
+    """Let the calling thread do inside without others, ours and those of BLAS.
+
+    For tasks of a scheduler that runs one a thread itself.
+    """
+    before = getattr(_here, "alone", False)
+    _here.alone = True
+    try:
+        with single_threaded_blas():
+            yield
+    finally:
+        _here.alone = before
+
+
+def _executor():
+    global _pool
+    with _lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(_n_cpus(), thread_name_prefix="surff")
+        return _pool
+
+
+def map_slices(function, n_rows, minimum=64):
+    """Results of ``function(slice)`` on contiguous row ranges, one a thread.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a slice. It must not call `map_slices` itself.
+    n_rows : int
+        Rows to share out.
+    minimum : int, default=64
+        Rows below which another thread is not worth its start.
+
+    Returns
+    -------
+    results : list
+        In the order of the rows; one result, for all rows, where one thread does.
+    """
+    most = n_rows // minimum
+    n_parts = min(n_threads(), most) if most > 1 else 1
+    if n_parts == 1:
+        return [function(slice(0, n_rows))]
+    bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]
+    slices = [slice(*pair) for pair in itertools.pairwise(bounds)]
+    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+    with single_threaded_blas():
+        futures = [
+            _executor().submit(_start_on, cpus, i, function, slices[i])
+            for i in range(1, n_parts)
+        ]
+        try:
+            first = _start_on(cpus, 0, function, slices[0])
+        finally:
+            # Also after an error no thread may go on writing into the caller's arrays.
+            wait(futures)
+    return [first, *(future.result() for future in futures)]
+
+
+def _start_on(cpus, i, function, part):
+    """Call ``function(part)`` on a thread that starts on the ``i``-th CPU.
+
+    Linux wakes a thread on the CPU of the one that calls it and may leave both there
+    for longer than a pass takes. Asking for one CPU moves the thread at once; asking
+    for all of them right after leaves the scheduler free to move it again.
+    """
+    if len(cpus) > 1:
+        with contextlib.suppress(OSError):  # a sandbox may forbid it
+            os.sched_setaffinity(0, {cpus[i % len(cpus)]})
+            os.sched_setaffinity(0, cpus)
+    return function(part)

@@ -1,0 +1,888 @@
+"""Kernel ridge regression and classification on streamed features."""
+
+import functools
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import (
+    ClassifierMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    _fit_context,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+)
+
+from surff.backend import (
+    labels_like,
+    namespace_of,
+    other_namespace,
+    to_numpy,
+    to_numpy_if_dispatched,
+    validated,
+)
+from surff.estimators._base_ridge import (
+    BaseKernelRidge,
+    check_columns,
+    learns_in_pieces,
+    streams,
+)
+from surff.estimators._linear import winning_labels
+from surff.estimators._targets import one_vs_rest
+from surff.linear import (
+    R2,
+    Accuracy,
+    NormalEquations,
+    ScorerOf,
+    SquaredError,
+    platt_curve,
+    posterior,
+    standard_deviations,
+)
+from surff.streaming import DaskRows, is_dask, over_blocks, without_sums
+
+__all__ = ["KernelRidgeClassifier", "KernelRidgeRegressor"]
+
+
+class ScoresWorkers:
+    """The score of scikit-learn's mixin, for rows on workers, too."""
+
+    def score(self, X, y, sample_weight=None):
+        """R2 of the predictions, the mean of those of several targets; or accuracy.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets or labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights, >= 0.
+
+        Returns
+        -------
+        score : float
+        """
+        if is_dask(X):
+            return self.score_stream(DaskRows(X, y, sample_weight))
+        return super().score(X, y, sample_weight)
+
+
+class KernelRidgeRegressor(
+    ScoresWorkers, MultiOutputMixin, RegressorMixin, BaseKernelRidge
+):
+    r"""Kernel ridge regression on streamed random features.
+
+    Minimises :math:`\|y - Z \beta - b\|^2 + \alpha \|\beta\|^2` for the features Z of
+    ``features``. Rows are mapped block by block and only their normal equations are
+    kept, so memory does not depend on their number.
+
+    Parameters
+    ----------
+    features : transformer of surff, FrozenEstimator or None, default=None
+        Feature map; None is ``FourierFeatures()``. It is cloned and fitted; one that is
+        fitted and wrapped in `sklearn.frozen.FrozenEstimator` is used as it is.
+    alphas : "auto", float or array-like, default="auto"
+        Regularisation, >= 0, in units of :math:`Z^\top Z` (the paper's
+        :math:`n \lambda`). One number is used as it is; among several the best one by
+        ``cv`` is chosen; "auto" takes half decades from 1e-8 to 1e2 times the mean
+        eigenvalue of the Gram matrix and grows while the best is at an end.
+    gammas : None, "auto" or array-like, default=None
+        Bandwidths to choose from together with alpha, by the same score, each with the
+        same draws: None keeps that of ``features``, "auto" walks from it in factors of
+        two while the score rises. Costs a fit each.
+    cv : int, splitter, iterable, "gcv" or "loo", default=5
+        Cross-validation, see `sklearn.model_selection.check_cv`; "gcv" is generalised
+        cross-validation, without a second pass over the data, "loo" exact
+        leave-one-out; both count a weight w as w rows, and "loo" takes no positive one
+        below 1. Not used for a single alpha.
+    scoring : None, str or callable, default=None
+        A scikit-learn scorer; None is R2. R2 and "neg_mean_squared_error" come from the
+        normal equations without a second pass over the data.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    solver : {"cholesky", "eigh", "cg", "auto"}, default="cholesky"
+        From the normal equations, a Cholesky factorisation for each alpha or one
+        eigendecomposition for all, slower and at home with singular matrices. "cg" are
+        conjugate gradients on passes over the data: no normal equations, so no
+        ``cv="gcv"`` or "loo", and a smaller automatic grid. "auto" takes them for a
+        single alpha where they are faster and ``keep_equations`` is False, and
+        "cholesky" else.
+    tol : float, default=1e-2
+        For conjugate gradients: root mean square error of predictions, estimated, in
+        standard deviations of the target, at which to stop. For ``precision="auto"``:
+        the bound on what float32 may cost.
+    max_iter : int, default=100
+        For conjugate gradients: passes over the data at most.
+    precision : {"auto", "mixed", "float64"}, default="auto"
+        Whether rows are mapped and multiplied in float32, which is twice as fast;
+        matrices are summed over blocks and solved in float64 with any of them.
+        "auto" keeps the type of ``X``, but takes "mixed" for float64 rows where that
+        saves time and cannot matter: ``alphas`` are given and the smallest is at least
+        :math:`2^{-23}\, \mathrm{tr}(Z^\top Z) / (4\, \mathrm{tol})`, see
+        `surff.linear.float32_error`, and n m^2 is 1e10 or more. Conjugate
+        gradients go by ``tol`` alone.
+    alpha_per_target : bool, default=False
+        Choose an alpha for each target; ``scoring`` must be None, "r2" or
+        "neg_mean_squared_error".
+    keep_equations : bool, default=True
+        Keep the normal equations after `fit`, m by m numbers: what
+        ``predict(return_std=True)`` and a later `partial_fit` need. False makes a small
+        model.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_components,) or (n_targets, n_components)
+        Coefficients :math:`\beta`.
+    intercept_ : float or ndarray of shape (n_targets,)
+        Intercept b.
+    alpha_ : float, or ndarray of shape (n_targets,) with ``alpha_per_target``
+        Regularisation used.
+    best_score_ : float or None
+        Mean score of ``alpha_`` over the held-out folds (``cv="gcv"``: the negative GCV
+        error); None for a single alpha.
+    alpha_path_ : AlphaPath
+        Alphas and their scores; not set for a single alpha.
+    gamma_path_ : dict of float to float
+        Bandwidths tried and their best scores; with ``gammas`` only.
+    features_ : transformer
+        The fitted feature map.
+    equations_ : NormalEquations
+        With ``keep_equations`` only, and not after conjugate gradients.
+    n_iter_ : int
+        Passes of conjugate gradients; 1 for the other solvers.
+    n_features_in_ : int
+        Columns of ``X``.
+
+    Raises
+    ------
+    SingularError
+        If :math:`Z^\top Z + \alpha I` is singular to working precision.
+
+    Notes
+    -----
+    ``O(n m (d + m))`` time for m components, and ``O(m^3)`` an alpha and fold. Memory
+    is a block of features and a matrix of m by m a thread, and ``n_splits + 4`` such
+    matrices (twice ``n_splits`` where the splits are not a partition of the rows), in
+    float64.
+
+    Features that look at ``y`` (``select="surrogate"``) are fitted anew to the training
+    rows of each split, so ``best_score_`` is that of rows whose targets nothing has
+    seen; "gcv" and "loo" take the features as they are, and so do all of them a
+    ``FrozenEstimator``.
+
+    With scikit-learn's ``array_api_dispatch``, arrays of other libraries such as
+    PyTorch are taken and stay on their device; the guide to arrays says what with.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from surff import FourierFeatures, KernelRidgeRegressor
+    >>> X, y = make_friedman1(500, random_state=0)
+    >>> model = KernelRidgeRegressor(FourierFeatures(512, random_state=0)).fit(X, y)
+    >>> model.best_score_ > 0.85
+    True
+    """
+
+    _is_classifier = False
+
+    _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
+        **BaseKernelRidge._parameter_constraints,
+        "alpha_per_target": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        features=None,
+        *,
+        alphas="auto",
+        gammas=None,
+        cv=5,
+        scoring=None,
+        fit_intercept=True,
+        solver="cholesky",
+        tol=1e-2,
+        max_iter=100,
+        precision="auto",
+        alpha_per_target=False,
+        keep_equations=True,
+    ):
+        self.features = features
+        self.alphas = alphas
+        self.gammas = gammas
+        self.cv = cv
+        self.scoring = scoring
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.precision = precision
+        self.alpha_per_target = alpha_per_target
+        self.keep_equations = keep_equations
+
+    def _validated(self, X, y, sample_weight, reset):
+        y = to_numpy_if_dispatched(y)
+        X, y = validated(self, X, y, multi_output=True, y_numeric=True, reset=reset)
+        y = y.astype(np.float64)
+        return X, y, y.reshape(len(y), -1), self._checked_weight(sample_weight, X)
+
+    _streamed_scoring = (None, "r2", "neg_mean_squared_error")
+
+    def _checked_block(self, X, y, first):
+        if y is None:
+            raise ValueError("there is no y to fit: name the target.")
+        X, y, _, _ = self._validated(X, y, None, reset=first)
+        return X, y
+
+    def _set_targets(self, y, classes):
+        """Nothing to learn of numbers."""
+
+    @staticmethod
+    def _coded(y):
+        """Targets of shape (n_samples, k)."""
+        return y.reshape(len(y), -1)
+
+    def _unwrap(self, y):
+        """Coefficients of a single target without the axis of targets."""
+        if y.ndim == 1:
+            self.coef_, self.intercept_ = self.coef_[0, ...], self.intercept_[0]
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Fit the feature map, choose alpha and solve.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. Rows of a Dask collection stay on the workers, see the guide
+            to clusters.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets, finite.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights, >= 0: weight w counts as the row repeated w times.
+
+        Returns
+        -------
+        self
+        """
+        if is_dask(X):
+            return self._fit_on_workers(X, y, sample_weight)
+        X, y, Y, sample_weight = self._validated(X, y, sample_weight, reset=True)
+        self._fit(X, y, Y, sample_weight)
+        self._unwrap(y)
+        return self
+
+    @available_if(learns_in_pieces)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y, sample_weight=None):
+        """Add rows to the model.
+
+        The normal equations of the new rows are added to those seen before, so the
+        coefficients are those of one `fit` to all rows with the same features and
+        alpha, whatever the pieces. The feature map is fitted to the first piece; to fit
+        it to other data, do so and pass it as a ``FrozenEstimator``. Several alphas are
+        chosen from by generalised cross-validation, which needs no folds.
+
+        There is no such method with ``gammas`` or ``probability``, which need all rows
+        at once, nor with ``keep_equations=False``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data, finite.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets, finite.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights, >= 0.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "n_features_in_")
+        X, y, Y, sample_weight = self._validated(X, y, sample_weight, reset=first)
+        if hasattr(self, "equations_"):
+            check_columns(y, len(self.equations_.target_sum))
+        self._partial_fit(X, Y, sample_weight)
+        self._unwrap(y)
+        return self
+
+    @available_if(streams)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_stream(self, source, *, n_sample=10_000):
+        """Fit to a source of rows that need not fit in memory.
+
+        The normal equations of all rows and of each fold are formed block by block, in
+        one pass, so the coefficients are those of `fit` to all rows with the same
+        features and alpha. Blocks are read while others are computed with. If it fails,
+        the model is what it was.
+
+        Parameters
+        ----------
+        source : source of rows
+            See `surff.streaming`; it is iterated over once a pass.
+        n_sample : int, default=10_000
+            Rows that features which look at the rows are fitted to, drawn uniformly
+            without replacement; all rows if there are no more. gamma="scale" takes the
+            variance of all rows.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Passes: one; and one before it, unless the features are frozen or do not look at
+        the rows. Memory is that of `fit`, without what `fit` holds for each row, of two
+        blocks and of the sample; it does not depend on the number of rows.
+
+        An int for ``cv`` draws the fold of each row by its number in the source; "gcv"
+        works too. ``scoring`` must be None, "r2" or "neg_mean_squared_error". Where
+        features look at the targets, the rows of their sample, at most half of all, are
+        not held out. There is no such method with ``gammas``.
+        """
+        return self._fit_stream(source, None, n_sample)
+
+    def score_stream(self, source):
+        """R2 of the predictions for a source; the mean of those of several targets.
+
+        Parameters
+        ----------
+        source : source of rows
+            See `surff.streaming`; with targets, and weights if any.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        model = without_sums(self)
+        errors, sums = model._fitted_passes(source, checked_numbers).reduce(
+            functools.partial(no_errors, np.atleast_2d(self.coef_).shape[0]),
+            functools.partial(add_errors, model=model),
+            merge_errors,
+        )
+        return float(R2.from_sums(errors, sums).mean())
+
+    def _scorer(self, data, y, Y):
+        if self.scoring in (None, "r2"):
+            # The folds' equations know targets less the offset; R2 does not mind.
+            return R2(Y)
+        if self.scoring == "neg_mean_squared_error":
+            return SquaredError(Y)
+        if self.alpha_per_target:
+            raise ValueError(
+                "alpha_per_target needs a score of each target: scoring must be None, "
+                f"'r2' or 'neg_mean_squared_error', got {self.scoring!r}."
+            )
+        return ScorerOf(self, self.scoring, data.X, y)
+
+    _predictions = staticmethod(BaseKernelRidge._outputs)
+
+    def _shaped(self, decisions):
+        """Predictions as `predict` returns them."""
+        return decisions[:, 0] if np.ndim(self.coef_) == 1 else decisions
+
+    @over_blocks
+    def predict(self, X, return_std=False):
+        r"""Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. Rows of a Dask collection stay on the workers, see the guide
+            to clusters.
+        return_std : bool, default=False
+            Whether to return the standard deviation of each prediction, too.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        std : ndarray of the shape of ``y``
+            Standard deviation of a new observation of the target.
+
+        Notes
+        -----
+        Ridge is the posterior mean of Bayesian linear regression with noise variance
+        :math:`\sigma^2`, prior :math:`\beta \sim N(0, \sigma^2 / \alpha\, I)` and a
+        flat prior on the intercept. At the chosen alpha
+
+        .. math:: \mathrm{std}^2 = \sigma^2 \bigl(1 + \tfrac1n
+                  + z^\top (G + \alpha I)^{-1} z\bigr), \qquad
+                  \sigma^2 = \frac{\mathrm{RSS}}{n - \mathrm{df} - 1}
+
+        with centred features z and their Gram matrix G. The first call costs
+        ``O(m^3)``; rows cost ``O(m^2)`` each.
+        """
+        X = self._checked(X, "predict")
+        mean = self._shaped(self._decisions(X))
+        if not return_std:
+            return mean
+        if other_namespace(X) is not None:
+            raise ValueError(
+                "return_std=True takes NumPy arrays and SciPy matrices alone, got X in "
+                f"the namespace {namespace_of(X).__name__}: use return_std=False."
+            )
+        if not hasattr(self, "equations_"):
+            raise ValueError(
+                "return_std=True needs the normal equations: fit with "
+                "keep_equations=True and a solver other than 'cg', got "
+                f"{self.keep_equations!r} and {self.solver!r}."
+            )
+        return mean, self._standard_deviations(X).reshape(mean.shape)
+
+    def _standard_deviations(self, X):
+        """Of a new observation of each target at each row."""
+        if not hasattr(self, "_posterior_"):
+            self._posterior_ = posterior(
+                self.equations_,
+                np.broadcast_to(self.alpha_, self.equations_.target_sum.shape),
+                self.fit_intercept,
+            )
+        feature_map = self.features_._map().astype(X.dtype)
+        return standard_deviations(self._posterior_, feature_map, X)
+
+
+class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
+    r"""Kernel ridge classification on streamed random features.
+
+    Least squares on targets -1 and 1, one-vs-rest for more than two classes, where the
+    class of the largest prediction wins. Any labels are taken; a matrix of zeros and
+    ones is a multilabel target, one model a label.
+
+    The memory and cost are those of `KernelRidgeRegressor`; ``scoring=None`` is the
+    accuracy, which takes one more streaming pass for all alphas together.
+
+    Parameters
+    ----------
+    features : transformer of surff, FrozenEstimator or None, default=None
+        Feature map; None is ``FourierFeatures()``. It is cloned and fitted; one that is
+        fitted and wrapped in `sklearn.frozen.FrozenEstimator` is used as it is.
+    alphas : "auto", float or array-like, default="auto"
+        Regularisation, see `KernelRidgeRegressor`.
+    gammas : None, "auto" or array-like, default=None
+        Bandwidths to choose from, see `KernelRidgeRegressor`.
+    cv : int, splitter, iterable, "gcv" or "loo", default=5
+        Cross-validation, see `KernelRidgeRegressor`; stratified for an int. "gcv"
+        judges the squared error on -1 and 1, "loo" the score of the left-out labels.
+    scoring : None, str or callable, default=None
+        A scikit-learn scorer that needs `predict` or `decision_function`; None is the
+        accuracy.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    solver : {"cholesky", "eigh", "cg", "auto"}, default="cholesky"
+        See `KernelRidgeRegressor`, as for the next two.
+    tol : float, default=1e-2
+        Error of predictions at which conjugate gradients stop, and the bound on it for
+        ``precision="auto"``.
+    max_iter : int, default=100
+        Passes over the data at most.
+    precision : {"auto", "mixed", "float64"}, default="auto"
+        See `KernelRidgeRegressor`.
+    probability : bool, default=False
+        Calibrate `predict_proba` on predictions of rows left out, by ``cv``: one more
+        pass over the data.
+    keep_equations : bool, default=True
+        Keep the normal equations after `fit`, m by m numbers: what a later
+        `partial_fit` needs. False makes a small model.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted; for a multilabel target the numbers of the labels.
+    coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
+        Coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    alpha_ : float
+        Regularisation used.
+    best_score_ : float or None
+        Mean score of ``alpha_`` over the held-out folds (``cv="gcv"``: the negative GCV
+        error); None for a single alpha.
+    alpha_path_ : AlphaPath
+        Alphas and their scores; not set for a single alpha.
+    gamma_path_ : dict of float to float
+        Bandwidths tried and their best scores; with ``gammas`` only.
+    calibration_ : ndarray of shape (1, 2) or (n_classes, 2)
+        Slope and intercept of the logistic curve of each column of decisions; with
+        ``probability`` only.
+    features_ : transformer
+        The fitted feature map.
+    equations_ : NormalEquations
+        With ``keep_equations`` only, and not after conjugate gradients.
+    n_iter_ : int
+        Passes of conjugate gradients; 1 for the other solvers.
+    n_features_in_ : int
+        Columns of ``X``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from surff import FourierFeatures, KernelRidgeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> features = FourierFeatures(200, select="surrogate", random_state=0)
+    >>> model = KernelRidgeClassifier(features).fit(scale(X), y)
+    >>> model.best_score_ > 0.95
+    True
+    """
+
+    _is_classifier = True
+
+    _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
+        **BaseKernelRidge._parameter_constraints,
+        "probability": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        features=None,
+        *,
+        alphas="auto",
+        gammas=None,
+        cv=5,
+        scoring=None,
+        fit_intercept=True,
+        solver="cholesky",
+        tol=1e-2,
+        max_iter=100,
+        precision="auto",
+        probability=False,
+        keep_equations=True,
+    ):
+        self.features = features
+        self.alphas = alphas
+        self.gammas = gammas
+        self.cv = cv
+        self.scoring = scoring
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.precision = precision
+        self.probability = probability
+        self.keep_equations = keep_equations
+
+    def _validated(self, X, y, sample_weight, reset):
+        y = to_numpy_if_dispatched(y)
+        shape = np.asarray(y).shape
+        multilabel = len(shape) == 2 and shape[1] > 1
+        X, y = validated(self, X, y, multi_output=multilabel, reset=reset)
+        check_classification_targets(y)
+        if multilabel and (kind := type_of_target(y)) != "multilabel-indicator":
+            raise ValueError(
+                "y must be labels, or a matrix of zeros and ones with a column for "
+                f"each label, got a {kind} target of shape {y.shape}."
+            )
+        return X, y, self._checked_weight(sample_weight, X)
+
+    _streamed_scoring = (None, "accuracy")
+
+    def _checked_block(self, X, y, first):
+        if y is None:
+            raise ValueError("there is no y to fit: name the target.")
+        X, y, _ = self._validated(X, y, None, reset=first)
+        return X, y
+
+    def _set_targets(self, y, classes):
+        self._set_classes(y, classes)
+
+    def _unwrap(self, y):
+        """Classifiers keep the axis of targets."""
+
+    def _coded(self, y):
+        """Labels as targets -1 and 1, shape (n_samples, k)."""
+        if self._multilabel:
+            return np.where(y == 1, 1.0, -1.0)
+        classes = to_numpy(self.classes_)
+        codes = np.searchsorted(classes, y)
+        codes = np.minimum(codes, len(classes) - 1)
+        unknown = np.unique(y[classes[codes] != y])
+        if len(unknown):
+            raise ValueError(
+                f"y must hold labels out of classes={classes.tolist()}, got "
+                f"{unknown.tolist()}."
+            )
+        return one_vs_rest(codes, len(classes))
+
+    def _set_classes(self, y, classes):
+        self._multilabel = y.ndim == 2
+        self.classes_ = (
+            np.arange(y.shape[1]) if self._multilabel else np.unique(classes)
+        )
+        if not self._multilabel and len(self.classes_) < 2:
+            raise ValueError(
+                "y must hold at least two classes, got one class: "
+                f"{self.classes_.tolist()[0]!r}."
+            )
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Fit the feature map, choose alpha and solve.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. Rows of a Dask collection stay on the workers, see the guide
+            to clusters.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Labels of at least two classes, or a multilabel indicator matrix.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights, >= 0: weight w counts as the row repeated w times.
+
+        Returns
+        -------
+        self
+        """
+        if is_dask(X):
+            return self._fit_on_workers(X, y, sample_weight)
+        X, y, sample_weight = self._validated(X, y, sample_weight, reset=True)
+        self._set_classes(y, y)
+        Y = self._coded(y)
+        self.__dict__.pop("calibration_", None)  # an earlier fit's
+        choice = self._fit(X, y, Y, sample_weight)
+        if self.probability:
+            held_out = choice.criterion.held_out(self.alpha_)
+            self.calibration_ = np.array(
+                [
+                    platt_curve(held_out[:, k], Y[:, k] > 0, sample_weight)
+                    for k in range(Y.shape[1])
+                ]
+            )
+        self.classes_ = labels_like(self.classes_, X)
+        return self
+
+    @available_if(learns_in_pieces)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Add rows to the model; see `KernelRidgeRegressor.partial_fit`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Data, finite.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Labels out of ``classes``, or a multilabel indicator matrix.
+        classes : array-like of shape (n_classes,), optional
+            All labels that will come; needed at the first call unless the target is
+            multilabel or the first piece holds them all.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row weights, >= 0.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "classes_")
+        classes = to_numpy_if_dispatched(classes)
+        X, y, sample_weight = self._validated(X, y, sample_weight, reset=first)
+        if first:
+            self._set_classes(y, y if classes is None else classes)
+        elif classes is not None and not np.array_equal(
+            known := to_numpy(self.classes_), np.unique(classes)
+        ):
+            raise ValueError(
+                f"classes must stay {known.tolist()}, as in the first call to "
+                f"partial_fit, got {np.unique(classes).tolist()}."
+            )
+        check_columns(y, self.classes_.shape[0] if self._multilabel else 1)
+        self._partial_fit(X, self._coded(y), sample_weight)
+        self.classes_ = labels_like(to_numpy(self.classes_), X)
+        return self
+
+    @available_if(streams)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_stream(self, source, classes=None, *, n_sample=10_000):
+        """Fit to a source of rows; see `KernelRidgeRegressor.fit_stream`.
+
+        Parameters
+        ----------
+        source : source of rows
+            See `surff.streaming`; it is iterated over once a pass.
+        classes : array-like of shape (n_classes,), optional
+            All labels; without them the first pass looks for them.
+        n_sample : int, default=10_000
+            Rows that features which look at the rows are fitted to.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Passes: one, and one before it, unless ``classes`` are given and the features
+        are frozen or do not look at the rows. Accuracy on held-out rows takes one more
+        for all alphas together, and one each time that the automatic grid grows;
+        ``cv="gcv"``, and a single alpha, none. ``scoring`` must be None or "accuracy".
+        There is no such method with ``gammas`` or ``probability``.
+        """
+        return self._fit_stream(source, classes, n_sample)
+
+    def score_stream(self, source):
+        """Accuracy of the predictions for a source.
+
+        Parameters
+        ----------
+        source : source of rows
+            See `surff.streaming`; with labels, and weights if any.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        model = without_sums(self)
+        hits, total = model._fitted_passes(source, checked_labels).reduce(
+            functools.partial(np.zeros, 2),
+            functools.partial(add_hits, model=model),
+            np.add,
+        )
+        return float(hits / total)
+
+    def _scorer(self, data, y, Y):
+        if self.scoring in (None, "accuracy"):
+            return Accuracy(self._predictions, y)
+        return ScorerOf(self, self.scoring, data.X, y)
+
+    def _predictions(self, decisions):
+        """Class labels of predictions of shape (n_samples, k)."""
+        if self._multilabel:
+            xp = namespace_of(decisions)
+            return xp.astype(decisions > 0, xp.int64)
+        return winning_labels(self.classes_, decisions)
+
+    @over_blocks
+    def decision_function(self, X):
+        """Predicted targets before the sign or the maximum is taken.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. Rows of a Dask collection stay on the workers, see the guide
+            to clusters.
+
+        Returns
+        -------
+        decisions : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive values speak for ``classes_[1]`` when there are two classes.
+        """
+        return self._outputs(self._decisions(self._checked(X, "decision_function")))
+
+    @over_blocks
+    def predict(self, X):
+        """Predict the class of rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. Rows of a Dask collection stay on the workers, see the guide
+            to clusters.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Labels out of ``classes_``, or a multilabel indicator matrix.
+        """
+        return self._predictions(self._decisions(self._checked(X, "predict")))
+
+    def _shaped(self, decisions):
+        """Predictions as `predict` returns them."""
+        return self._predictions(decisions)
+
+    @available_if(lambda self: self.probability)
+    @over_blocks
+    def predict_proba(self, X):
+        r"""Probability of each class; with ``probability=True``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape \
+                (n_samples, n_features)
+            Data, finite. Rows of a Dask collection stay on the workers, see the guide
+            to clusters.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``. Rows sum to 1, but for a multilabel
+            target, where each column is the probability of its label.
+
+        Notes
+        -----
+        Platt scaling: :math:`1 / (1 + \exp(-a f - b))` of each column f of decisions,
+        a and b fitted to predictions of rows left out. More than two classes are
+        normalised to sum to 1.
+
+        References
+        ----------
+        .. [1] J. Platt, "Probabilistic Outputs for Support Vector Machines and
+           Comparisons to Regularized Likelihood Methods", 1999.
+        """
+        decisions = self._decisions(self._checked(X, "predict_proba"))
+        positive = expit(decisions * self.calibration_[:, 0] + self.calibration_[:, 1])
+        if self._multilabel:
+            return positive
+        if positive.shape[1] == 1:
+            return np.hstack([1.0 - positive, positive])
+        total = positive.sum(axis=1, keepdims=True)
+        uniform = np.full_like(positive, 1.0 / positive.shape[1])
+        return np.divide(positive, total, out=uniform, where=total > 0)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def no_errors(n_targets):
+    """Squared errors of no rows, and the equations of their targets."""
+    return np.zeros(n_targets), NormalEquations(1, n_targets)
+
+
+def add_errors(total, rows, model):
+    """Add the squared errors of predictions for rows."""
+    (errors, sums), weight = total, rows.sample_weight
+    Y = model._coded(rows.y)
+    squares = np.square(Y - model._decisions(rows.X), dtype=np.float64)
+    errors += squares.sum(axis=0) if weight is None else weight @ squares
+    # R2 does not mind what is taken off all targets.
+    sums.update(np.ones((len(Y), 1)), Y - np.atleast_1d(model.intercept_), weight)
+    return errors, sums
+
+
+def merge_errors(total, other):
+    """Add the squared errors of other rows."""
+    return total[0] + other[0], total[1].merge(other[1])
+
+
+def add_hits(total, rows, model):
+    """Add the weight of rows that are predicted, and that of all."""
+    right = model._shaped(model._decisions(rows.X)) == rows.y
+    right = right.reshape(len(right), -1).all(axis=1)
+    weight = np.ones(len(right)) if rows.sample_weight is None else rows.sample_weight
+    return total + np.array([weight @ right, weight.sum(dtype=np.float64)])
+
+
+def checked_numbers(X, y, first):
+    """Rows and their targets, for a score."""
+    return X, checked_labels(X, y, first)[1].astype(np.float64)
+
+
+def checked_labels(X, y, first):
+    """Rows and their labels, for a score."""
+    if y is None:
+        raise ValueError("there is no y to score: name the target.")
+    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_consistent_length(X, y)
+    return X, y

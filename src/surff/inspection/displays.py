@@ -1,0 +1,595 @@
+"""Pictures of fitted feature maps and models, as scikit-learn's displays.
+
+Each display is made by its classmethod ``from_estimator``, which computes and draws; it
+holds what it draws as attributes, and draws again with ``plot``. matplotlib is imported
+when something is drawn, not before; it comes with the extra ``surff[cli]``.
+"""
+
+import math
+import numbers
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from surff.backend import as_generator, one_of
+from surff.inspection.approximation import relative_error
+from surff.inspection.diagnostics import _fourier, sample_kernel
+from surff.kernels import KERNELS
+
+__all__ = ["AlphaPathDisplay", "FrequencyDisplay", "KernelApproximationDisplay"]
+
+# Okabe and Ito's colours, distinct in every common kind of colour blindness.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+DASHES = ["--", ":", "-."]
+
+
+class KernelApproximationDisplay:
+    r"""Approximate against exact kernel values of pairs of rows.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    exact, approximate : ndarray of shape (n_pairs,)
+        Values of the kernel and of :math:`\varphi(x)^\top \varphi(x')` for pairs of
+        different rows.
+    relative_error : float
+        :math:`\|K - Z Z^\top\| / \|K\|` in the spectral norm, with all pairs and the
+        diagonal.
+    quantiles : sequence of float, default=(0.5, 0.95)
+        Levels in [0, 1] of the quantiles of the absolute error.
+
+    Attributes
+    ----------
+    error_quantiles : ndarray of shape (n_quantiles,)
+        Quantiles of the absolute error at those levels.
+    ax_ : matplotlib Axes
+        After `plot`.
+    figure_ : matplotlib Figure
+        After `plot`.
+    scatter_ : matplotlib PathCollection
+        The pairs, after `plot`.
+    lines_ : list of matplotlib lines
+        The diagonal and two lines for each quantile, after `plot`.
+
+    See Also
+    --------
+    surff.inspection.kernel_approximation_error : The number alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surff import FourierFeatures, KernelApproximationDisplay
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> features = FourierFeatures(512, random_state=0).fit(X)
+    >>> display = KernelApproximationDisplay.from_estimator(features, X)
+    >>> display.exact.shape
+    (4950,)
+    >>> bool(display.error_quantiles[0] < 0.05)
+    True
+    """
+
+    def __init__(self, exact, approximate, relative_error, quantiles=(0.5, 0.95)):
+        levels = np.asarray(quantiles, dtype=np.float64)
+        if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
+            raise ValueError(
+                f"quantiles must be a sequence of numbers in [0, 1], got {quantiles!r}."
+            )
+        self.exact = exact
+        self.approximate = approximate
+        self.relative_error = relative_error
+        self.quantiles = quantiles
+        self.error_quantiles = np.quantile(np.abs(approximate - exact), levels)
+
+    @classmethod
+    def from_estimator(
+        cls, model, X, *, n_samples=200, quantiles=(0.5, 0.95), random_state=0, ax=None,
+        scatter_kw=None, line_kw=None,
+    ):  # fmt: skip
+        """Compare the features of a sample of rows with the exact kernel.
+
+        Parameters
+        ----------
+        model : fitted estimator
+            A feature map of surff, or a model that holds one.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows; all training rows for a precomputed kernel.
+        n_samples : int, default=200
+            Rows to draw, >= 2: each pair of them is a point.
+        quantiles : sequence of float, default=(0.5, 0.95)
+            Levels in [0, 1] of the quantiles of the absolute error.
+        random_state : int, RandomState, Generator or None, default=0
+            Which rows.
+        ax, scatter_kw, line_kw
+            See `plot`.
+
+        Returns
+        -------
+        display : KernelApproximationDisplay
+        """
+        _pyplot()
+        K, Z = sample_kernel(model, X, n_samples=n_samples, random_state=random_state)
+        if len(K) < 2:
+            raise ValueError(
+                f"n_samples must give at least 2 rows, got {len(K)} of them."
+            )
+        pairs = np.triu_indices(len(K), k=1)
+        display = cls(K[pairs], (Z @ Z.T)[pairs], relative_error(K, Z), quantiles)
+        return display.plot(ax, scatter_kw=scatter_kw, line_kw=line_kw)
+
+    def plot(self, ax=None, *, scatter_kw=None, line_kw=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        scatter_kw : dict, optional
+            Arguments of `matplotlib.axes.Axes.scatter` for the pairs.
+        line_kw : dict, optional
+            Arguments of `matplotlib.axes.Axes.axline` for all lines.
+
+        Returns
+        -------
+        display : KernelApproximationDisplay
+        """
+        self.figure_, self.ax_ = _axes(ax)
+        points = {
+            "s": 6.0,
+            # Fainter the more there are, and a picture in a vector file.
+            "alpha": float(np.clip(10.0 / math.sqrt(len(self.exact)), 0.05, 1.0)),
+            "linewidths": 0.0,
+            "color": COLOURS[0],
+            "rasterized": True,
+        }
+        points.update(scatter_kw or {})
+        self.scatter_ = self.ax_.scatter(self.exact, self.approximate, **points)
+        self.lines_ = []
+
+        def line(offset, **style):
+            style = {**style, **(line_kw or {})}
+            self.lines_.append(self.ax_.axline((0.0, offset), slope=1.0, **style))
+
+        line(0.0, color="black", linewidth=1.0)
+        for i, (level, error) in enumerate(
+            zip(self.quantiles, self.error_quantiles, strict=True)
+        ):
+            style = {
+                "color": COLOURS[1],
+                "linestyle": DASHES[i % len(DASHES)],
+                "linewidth": 1.5,
+            }
+            line(error, label=f"{100 * level:g} % of errors ≤ {error:.2g}", **style)
+            line(-error, **style)
+        self.ax_.set(
+            xlabel="exact kernel value",
+            ylabel="approximate kernel value",
+            title=f"Relative error of the matrix: {self.relative_error:.2g}",
+        )
+        if len(self.error_quantiles):
+            self.ax_.legend(loc="upper left")
+        return self
+
+
+class AlphaPathDisplay:
+    """Cross-validation score against alpha.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    alphas : ndarray of shape (n_alphas,)
+        Regularisation, ascending.
+    mean_scores, std_scores : ndarray of shape (n_alphas,) or (n_alphas, n_targets)
+        Mean and standard deviation of the score over the folds; nan where a system was
+        singular. The deviation is 0 where there is one split only, or none.
+    best_alpha : float or ndarray of shape (n_targets,)
+        The alpha chosen, one a target where the scores have a column for each.
+    score_name : str, default="score"
+        Name on the axis.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        After `plot`.
+    figure_ : matplotlib Figure
+        After `plot`.
+    lines_ : list of matplotlib Line2D
+        Mean scores, one line a target, after `plot`.
+    bands_ : list of matplotlib PolyCollection
+        One standard deviation to both sides, after `plot`; empty without folds.
+    best_ : list of matplotlib Line2D
+        Markers of the alphas chosen, after `plot`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surff import AlphaPathDisplay, FourierFeatures, KernelRidgeRegressor
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> features = FourierFeatures(64, random_state=0)
+    >>> model = KernelRidgeRegressor(features).fit(X, np.sin(9 * X[:, 0]))
+    >>> display = AlphaPathDisplay.from_estimator(model)
+    >>> bool(display.mean_scores.max() == model.best_score_)
+    True
+    """
+
+    def __init__(self, alphas, mean_scores, std_scores, best_alpha, score_name="score"):
+        self.alphas = alphas
+        self.mean_scores = mean_scores
+        self.std_scores = std_scores
+        self.best_alpha = best_alpha
+        self.score_name = score_name
+
+    @classmethod
+    def from_estimator(cls, model, *, ax=None, line_kw=None, fill_between_kw=None):
+        """Read the path off a fitted model.
+
+        Parameters
+        ----------
+        model : fitted KernelRidgeRegressor or KernelRidgeClassifier
+            One that has chosen among several alphas.
+        ax, line_kw, fill_between_kw
+            See `plot`.
+
+        Returns
+        -------
+        display : AlphaPathDisplay
+
+        Raises
+        ------
+        ValueError
+            If the model has no ``alpha_path_``: a single alpha was given.
+        """
+        _pyplot()
+        check_is_fitted(model)
+        if not hasattr(model, "alpha_path_"):
+            raise ValueError(
+                "model must have chosen among several alphas, got "
+                f"alphas={getattr(model, 'alphas', None)!r}."
+            )
+        alphas, scores = model.alpha_path_
+        display = cls(
+            alphas,
+            scores.mean(axis=1),
+            scores.std(axis=1),
+            model.alpha_,
+            _score_name(model, scores.shape[1]),
+        )
+        return display.plot(ax, line_kw=line_kw, fill_between_kw=fill_between_kw)
+
+    def plot(self, ax=None, *, line_kw=None, fill_between_kw=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        line_kw : dict, optional
+            Arguments of `matplotlib.axes.Axes.plot` for the mean scores.
+        fill_between_kw : dict, optional
+            Arguments of `matplotlib.axes.Axes.fill_between` for the bands.
+
+        Returns
+        -------
+        display : AlphaPathDisplay
+        """
+        self.figure_, self.ax_ = _axes(ax)
+        means = self.mean_scores.reshape(len(self.alphas), -1)
+        stds = self.std_scores.reshape(means.shape)
+        best = np.broadcast_to(self.best_alpha, means.shape[1:])
+        several = means.shape[1] > 1
+        self.lines_, self.bands_, self.best_ = [], [], []
+        for k, (mean, std, alpha) in enumerate(zip(means.T, stds.T, best, strict=True)):
+            style = {"color": COLOURS[k % len(COLOURS)], "marker": ".", "zorder": 2}
+            if several:
+                style["label"] = f"target {k}, alpha = {alpha:.3g}"
+            (line,) = self.ax_.plot(self.alphas, mean, **{**style, **(line_kw or {})})
+            self.lines_.append(line)
+            if np.nanmax(std) > 0:
+                style = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0.0}
+                if not several:
+                    style["label"] = "one standard deviation over folds"
+                self.bands_.append(
+                    self.ax_.fill_between(
+                        self.alphas,
+                        mean - std,
+                        mean + std,
+                        **{**style, **(fill_between_kw or {})},
+                    )
+                )
+            at = int(np.argmin(np.abs(self.alphas - alpha)))
+            label = None if several else f"chosen: alpha = {alpha:.3g}"
+            self.best_ += self.ax_.plot(
+                self.alphas[at],
+                mean[at],
+                marker="o",
+                markersize=9,
+                markerfacecolor="none",
+                markeredgewidth=1.8,
+                color=line.get_color() if several else COLOURS[1],
+                linestyle="none",
+                zorder=3,
+                label=label,
+            )
+        if self.alphas[0] > 0:
+            self.ax_.set_xscale("log")
+        else:  # zero beside the smallest alpha on a logarithmic axis
+            self.ax_.set_xscale("symlog", linthresh=self.alphas[self.alphas > 0].min())
+        self.ax_.set(xlabel="alpha", ylabel=self.score_name)
+        self.ax_.legend(loc="best")
+        return self
+
+
+def _score_name(model, n_splits):
+    """What the scores of a model's path are."""
+    from_folds = not isinstance(model.cv, str)
+    # An int of folds gives at least two scores: a single one is of partial_fit.
+    pieces = n_splits == 1 and (model.cv is None or isinstance(model.cv, numbers.Real))
+    if model.cv == "gcv" or (from_folds and pieces):
+        return "negative GCV error"
+    name = model.scoring
+    if name is None:
+        name = "accuracy" if model._is_classifier else "R2"
+    elif callable(name):
+        name = getattr(name, "__name__", "score")
+    return f"{'held-out' if from_folds else 'leave-one-out'} {name.replace('_', ' ')}"
+
+
+class FrequencyDisplay:
+    """Frequencies of a fitted Fourier map against the law of its kernel.
+
+    Three panels: the distribution of the norms, the importance weights, and the first
+    two coordinates. Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_frequencies, n_features)
+        Radians per unit of the data.
+    importance_weights : ndarray of shape (n_frequencies,)
+        p/q of each.
+    law_norms : ndarray of shape (n_law,)
+        Norms of independent frequencies of the kernel's spectral measure, ascending.
+    panels : sequence of {"norms", "weights", "coordinates"}, default=all three
+        What to draw, in this order.
+
+    Attributes
+    ----------
+    norms : ndarray of shape (n_frequencies,)
+        Norms of the frequencies.
+    ax_ : matplotlib Axes or ndarray of them
+        One for each panel, after `plot`; a single panel's is not in an array.
+    figure_ : matplotlib Figure
+        After `plot`.
+    artists_ : dict of str to list of matplotlib artists
+        What each panel holds, after `plot`.
+
+    Notes
+    -----
+    A selection leaves frequencies whose norms do not follow the law: that is its
+    purpose. Weighted by their importance they follow it, up to chance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from surff import FourierFeatures, FrequencyDisplay
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> features = FourierFeatures(64, select="surrogate", random_state=0)
+    >>> display = FrequencyDisplay.from_estimator(features.fit(X, X[:, 0]))
+    >>> display.norms.shape, len(display.ax_)
+    ((32,), 3)
+    """
+
+    def __init__(
+        self,
+        frequencies,
+        importance_weights,
+        law_norms,
+        panels=("norms", "weights", "coordinates"),
+    ):
+        unknown = [name for name in panels if name not in PANELS]
+        if isinstance(panels, str) or unknown or not len(panels):
+            raise ValueError(
+                f"panels must be a sequence of {', '.join(map(repr, PANELS))}, got "
+                f"{panels!r}."
+            )
+        self.frequencies = frequencies
+        self.importance_weights = importance_weights
+        self.law_norms = law_norms
+        self.panels = panels
+        self.norms = np.linalg.norm(frequencies, axis=1)
+
+    @classmethod
+    def from_estimator(
+        cls, model, *, panels=("norms", "weights", "coordinates"), n_law=10_000,
+        random_state=0, ax=None, line_kw=None, scatter_kw=None,
+    ):  # fmt: skip
+        """Take the frequencies of a fitted map, and draw others from its kernel's law.
+
+        Parameters
+        ----------
+        model : fitted estimator
+            A `FourierFeatures`, or a model that holds one.
+        panels : sequence of {"norms", "weights", "coordinates"}, default=all three
+            What to draw, in this order.
+        n_law : int, default=10_000
+            Frequencies that stand for the law.
+        random_state : int, RandomState, Generator or None, default=0
+            Which they are.
+        ax, line_kw, scatter_kw
+            See `plot`.
+
+        Returns
+        -------
+        display : FrequencyDisplay
+
+        Notes
+        -----
+        The law is that of ``gamma_``, with one bandwidth a feature where there are
+        several. ``O(n_law d)`` time.
+        """
+        _pyplot()
+        features = _fourier(model)
+        frequencies = np.asarray(features.frequencies_, dtype=np.float64)
+        measure = one_of("kernel", features.kernel, KERNELS, "sample")
+        law = measure.sample(as_generator(random_state), n_law, frequencies.shape[1])
+        norms = np.linalg.norm(law * measure.scale(features.gamma_), axis=1)
+        display = cls(frequencies, features.importance_weights_, np.sort(norms), panels)
+        return display.plot(ax, line_kw=line_kw, scatter_kw=scatter_kw)
+
+    def plot(self, ax=None, *, line_kw=None, scatter_kw=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or sequence of them, optional
+            One for each panel; a new figure by default.
+        line_kw : dict, optional
+            Arguments of `matplotlib.axes.Axes.plot` for all distributions.
+        scatter_kw : dict, optional
+            Arguments of `matplotlib.axes.Axes.scatter` for weights and coordinates.
+
+        Returns
+        -------
+        display : FrequencyDisplay
+        """
+        n_panels = len(self.panels)
+        if ax is None:
+            self.figure_, axes = _pyplot().subplots(
+                1,
+                n_panels,
+                figsize=(4.2 * n_panels, 3.9),
+                layout="constrained",
+                squeeze=False,
+            )
+            axes = axes[0]
+        else:
+            axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+            if len(axes) != n_panels:
+                raise ValueError(
+                    f"ax must hold {n_panels} axes, one for each of "
+                    f"panels={self.panels!r}, got {len(axes)}."
+                )
+            self.figure_ = axes[0].figure
+        self.artists_ = {}
+        for name, axis in zip(self.panels, axes, strict=True):
+            kw = line_kw if name == "norms" else scatter_kw
+            self.artists_[name] = PANELS[name](self, axis, kw or {})
+        self.ax_ = axes if n_panels > 1 else axes[0]
+        return self
+
+    def _plot_norms(self, ax, line_kw):
+        """Distribution functions of the norms."""
+        order = np.argsort(self.norms)
+        norms, weights = self.norms[order], self.importance_weights[order]
+        n_law = len(self.law_norms)
+        curves = [
+            (
+                self.law_norms,
+                np.arange(1, n_law + 1) / n_law,
+                {"color": "black", "label": "law of the kernel"},
+            ),
+            (
+                norms,
+                np.arange(1, len(norms) + 1) / len(norms),
+                {"color": COLOURS[0], "label": "frequencies"},
+            ),
+        ]
+        if not np.all(weights == weights[0]):
+            style = {"color": COLOURS[1], "linestyle": "--", "label": "weighted by p/q"}
+            curves.append((norms, np.cumsum(weights) / weights.sum(), style))
+        artists = []
+        for x, share, style in curves:
+            style = {"drawstyle": "steps-post", "linewidth": 1.5, **style, **line_kw}
+            artists += ax.plot(x, share, **style)
+        self._scale_norms(ax)
+        ax.set(ylabel="share with at most this norm", title="Norms")
+        ax.legend(loc="best")
+        return artists
+
+    def _scale_norms(self, ax):
+        """The axis of norms, without the outermost 1 %; logarithmic for heavy tails."""
+        both = [self.law_norms, self.norms]
+        low = min(np.quantile(norms, 0.005) for norms in both)
+        high = max(np.quantile(norms, 0.995) for norms in both)
+        if high > 10.0 * np.median(self.law_norms) and low > 0:
+            ax.set_xscale("log")
+            ax.set_xlim(low / 1.2, high * 1.2)
+        else:
+            margin = 0.05 * (high - low)
+            ax.set_xlim(max(low - margin, 0.0), high + margin)
+        ax.set_xlabel("norm of the frequency")
+
+    def _plot_weights(self, ax, scatter_kw):
+        """Importance weights against the norms."""
+        from matplotlib.ticker import LogLocator
+
+        weights = self.importance_weights
+        style = {"s": 12.0, "color": COLOURS[0], "alpha": 0.6, "linewidths": 0.0}
+        points = ax.scatter(self.norms, weights, **{**style, **scatter_kw})
+        line = ax.axhline(1.0, color="black", linewidth=1.0, zorder=0)
+        self._scale_norms(ax)
+        ax.set_ylabel("importance weight p/q")
+        if np.all(weights == weights[0]):
+            ax.set_ylim(0.0, 2.0 * max(1.0, weights[0]))
+            ax.set_title("Equal weights")
+            return [points, line]
+        positive = weights[weights > 0]
+        if positive.max() > 10.0 * positive.min():
+            ax.set_yscale("log")
+            subs = (1.0, 2.0, 5.0) if positive.max() < 1e3 * positive.min() else (1.0,)
+            ax.yaxis.set_major_locator(LogLocator(subs=subs))
+            ax.yaxis.set_major_formatter("{x:g}")
+            ax.yaxis.set_minor_formatter("")
+        # Kish's effective sample size.
+        effective = weights.sum() ** 2 / np.sum(weights**2)
+        ax.set_title(f"{len(weights)} weights, worth {effective:.0f} equal ones")
+        return [points, line]
+
+    def _plot_coordinates(self, ax, scatter_kw):
+        """First two coordinates, the size by importance."""
+        w = self.frequencies
+        first, second = w[:, 0], w[:, 1] if w.shape[1] > 1 else np.zeros(len(w))
+        shares = self.importance_weights / self.importance_weights.max()
+        style = {
+            "s": 4.0 + 36.0 * shares,
+            "color": COLOURS[0],
+            "alpha": 0.5,
+            "linewidths": 0.0,
+        }
+        points = ax.scatter(first, second, **{**style, **scatter_kw})
+        ax.set(
+            xlabel="first coordinate", ylabel="second coordinate", title="Coordinates"
+        )
+        if w.shape[1] == 1:
+            ax.set(yticks=[], ylabel="")
+        # Heavy tails: the outermost 2 % would leave the rest a dot.
+        for values, limit in ((first, ax.set_xlim), (second, ax.set_ylim)):
+            reach = 1.1 * np.quantile(np.abs(values), 0.98)
+            if 3.0 * reach < np.abs(values).max():
+                limit(-reach, reach)
+        return [points]
+
+
+#: Panels of a `FrequencyDisplay` by name.
+PANELS = {
+    "norms": FrequencyDisplay._plot_norms,
+    "weights": FrequencyDisplay._plot_weights,
+    "coordinates": FrequencyDisplay._plot_coordinates,
+}
+
+
+def _pyplot():
+    try:
+        import matplotlib.pyplot
+    except ImportError as error:
+        raise ImportError(
+            "displays need matplotlib: pip install 'surff[cli]'"
+        ) from error
+    return matplotlib.pyplot
+
+
+def _axes(ax):
+    """Figure and axes: new ones for None."""
+    if ax is None:
+        return _pyplot().subplots(layout="constrained")
+    return ax.figure, ax

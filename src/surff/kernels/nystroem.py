@@ -1,0 +1,331 @@
+r"""Nystrom: kernel blocks, the kernel matrix entry by entry, and the feature map.
+
+With landmarks ``C``, a few rows of the data or other points, the map is
+
+.. math:: \varphi(x) = k(x, C)\, K_{CC}^{+1/2},
+          \qquad \varphi(x)^\top \varphi(x') = k(x, C)\, K_{CC}^{+}\, k(C, x').
+
+It is exact on the landmarks, and what it leaves of the kernel matrix,
+:math:`K - \tilde K`, is positive semi-definite and shrinks as landmarks are added.
+"""
+
+import numpy as np
+from scipy import linalg, sparse
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from surff.backend import block_rows, row_blocks
+from surff.kernels.spectral import Laplace, ScaleMixture
+
+__all__ = [
+    "NEGATIVE_SHARE",
+    "KernelMatrix",
+    "NystroemMap",
+    "PairwiseKernel",
+    "PrecomputedKernel",
+    "SpectralKernel",
+    "inverse_root",
+    "kernel_block_rows",
+]
+
+#: Columns up to which, and share of non-zeros from which, products of a sparse block of
+#: rows are faster dense.
+DENSE_COLUMNS = 256
+DENSE_SHARE = 0.1
+
+#: Negative eigenvalues up to this share of the largest one are taken for rounding.
+NEGATIVE_SHARE = 1e-4
+
+
+def inverse_root(K, eps=None):
+    r"""Symmetric root :math:`K^{+1/2}` of the pseudo-inverse of a kernel matrix.
+
+    Parameters
+    ----------
+    K : ndarray of shape (m, m)
+        Symmetric positive semi-definite up to rounding.
+    eps : float, optional
+        Relative rounding of the entries; the machine epsilon of the dtype of ``K`` by
+        default.
+
+    Returns
+    -------
+    root : ndarray of shape (m, m), float64
+        Symmetric; :math:`K\, \mathrm{root}^2 K = K`.
+    smallest : float
+        The smallest eigenvalue of ``K`` over the largest, negative where rounding or
+        the kernel makes it so; 0 for a matrix of zeros.
+
+    Notes
+    -----
+    ``O(m^3)`` time, in float64. Eigenvalues are cut up to what rounding may have made
+    them: ``m`` times the machine epsilon of float64 times the largest eigenvalue, by
+    this decomposition, and ``m * eps`` times the largest entry, by the entries. A
+    negative eigenvalue shows how large rounding is, and cuts the positive ones up to
+    its size, too, or up to 1e-4 of the largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> root, smallest = inverse_root(np.diag([4.0, 1.0, -1e-20]))
+    >>> root
+    array([[0.5, 0. , 0. ],
+           [0. , 1. , 0. ],
+           [0. , 0. , 0. ]])
+    """
+    eps = np.finfo(K.dtype).eps if eps is None else eps
+    K = K.astype(np.float64)
+    eigenvalues, V = linalg.eigh(0.5 * (K + K.T))
+    largest = eigenvalues[-1]
+    if not largest > 0:
+        return np.zeros_like(K), 0.0
+    cut = max(
+        len(K) * np.finfo(np.float64).eps * largest,
+        len(K) * eps * abs(K).max(),
+        min(-eigenvalues[0], NEGATIVE_SHARE * largest),
+    )
+    kept = eigenvalues > cut
+    V = V[:, kept]
+    return (V / np.sqrt(eigenvalues[kept])) @ V.T, float(eigenvalues[0] / largest)
+
+
+class SpectralKernel:
+    """Kernel blocks of a shift-invariant kernel of `surff.kernels.spectral`.
+
+    Parameters
+    ----------
+    measure : SpectralMeasure
+        Its ``kernel(X, Y, gamma)`` is called on dense blocks.
+    gamma : float or ndarray of shape (n_features,)
+        Bandwidth, > 0.
+
+    Notes
+    -----
+    Values are computed in float64. Distances of sparse rows come from their products,
+    and the kernel of the distances, where the kernel is isotropic; the Laplace kernel
+    has scikit-learn's sparse code. Other kernels make a block of rows and the landmarks
+    dense.
+    """
+
+    def __init__(self, measure, gamma):
+        self.measure = measure
+        self.gamma = gamma
+
+    def select(self, X, indices):
+        """What stands for rows of ``X`` as landmarks."""
+        return X[indices]
+
+    def __call__(self, X, landmarks):
+        """Kernel of rows and landmarks, shape (n_rows, n_landmarks), float64."""
+        if not (sparse.issparse(X) or sparse.issparse(landmarks)):
+            # The measure centres both on the mean of its first argument. With the
+            # landmarks first, a row's values do not depend on the rows beside it.
+            return self.measure.kernel(landmarks, X, gamma=self.gamma).T
+        if isinstance(self.measure, ScaleMixture):
+            r = _distances(self._scaled(X), self._scaled(landmarks))
+            # The same function of r in every dimension, so in one.
+            values = self.measure.unit_kernel(r.reshape(-1, 1), np.zeros((1, 1)))
+            return values.reshape(r.shape)
+        if isinstance(self.measure, Laplace):
+            return self.measure.unit_kernel(self._scaled(X), self._scaled(landmarks))
+        return self(_dense(X), _dense(landmarks))
+
+    def _scaled(self, X):
+        factor = np.asarray(self.measure.scale(self.gamma), dtype=np.float64)
+        if sparse.issparse(X):
+            return sparse.csr_array(X.astype(np.float64).multiply(factor))
+        return X.astype(np.float64, copy=False) * factor
+
+    def diagonal(self, X):
+        """Values of k(x, x), ones."""
+        return np.ones(X.shape[0])
+
+
+def _dense(X):
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def _distances(X, Y):
+    """Euclidean distances of rows, of which at least one set is sparse."""
+    x, y = (np.asarray((A * A).sum(axis=1)).ravel()[:, None] for A in (X, Y))
+    products = X @ Y.T
+    squares = x + y.T
+    # What rounding leaves of equal rows would be a distance of 1e-8.
+    rounding = 4 * np.finfo(np.float64).eps * squares
+    squares -= 2.0 * _dense(products)
+    return np.sqrt(np.where(squares > rounding, squares, 0.0))
+
+
+class PairwiseKernel:
+    """Kernel blocks of a scikit-learn kernel or a function of two rows.
+
+    Parameters
+    ----------
+    metric : str or callable
+        See `sklearn.metrics.pairwise.pairwise_kernels`. A callable is a function of two
+        rows or a kernel of `sklearn.gaussian_process.kernels`; threads call it at the
+        same time.
+    params : dict
+        Arguments of the kernel.
+    """
+
+    def __init__(self, metric, params):
+        self.metric = metric
+        self.params = params
+
+    def select(self, X, indices):
+        """What stands for rows of ``X`` as landmarks."""
+        return X[indices]
+
+    def __call__(self, X, landmarks):
+        """Kernel of rows and landmarks, shape (n_rows, n_landmarks)."""
+        # In float64 whatever the rows have: the map amplifies rounding of its entries.
+        X = X.astype(np.float64, copy=False)
+        landmarks = landmarks.astype(np.float64, copy=False)
+        return pairwise_kernels(
+            X, landmarks, metric=self.metric, n_jobs=1, filter_params=True,
+            **self.params,
+        )  # fmt: skip
+
+    def diagonal(self, X):
+        """Values of k(x, x)."""
+        size = 1 if callable(self.metric) else 32
+        values = np.empty(X.shape[0])
+        for block in row_blocks(len(values), size):
+            values[block] = np.diagonal(self(X[block], X[block]))
+        return values
+
+
+class PrecomputedKernel:
+    """Kernel blocks out of rows of a kernel matrix; landmarks are column numbers."""
+
+    def select(self, X, indices):
+        """What stands for rows of ``X`` as landmarks."""
+        return indices
+
+    def __call__(self, X, landmarks):
+        """Kernel of rows and landmarks, shape (n_rows, n_landmarks)."""
+        return _dense(X[:, landmarks])
+
+    def diagonal(self, X):
+        """Values of k(x, x)."""
+        return np.asarray(X.diagonal(), dtype=np.float64)
+
+
+class NystroemMap:
+    """The map with its landmarks and normalization bound, on the calling thread alone.
+
+    What a pass over the data calls on each of its blocks; as
+    `surff.kernels.FourierMap`.
+
+    Parameters
+    ----------
+    kernel : kernel object of this module
+        ``kernel(X, landmarks)`` gives a block of kernel values.
+    landmarks : ndarray or CSR matrix of shape (n_landmarks, n_features)
+        As ``kernel`` takes them.
+    normalization : ndarray of shape (n_landmarks, n_landmarks)
+        :math:`K_{CC}^{+1/2}`, float64.
+    dtype : dtype
+        Of the features. A block is computed in float64: the normalization amplifies
+        rounding.
+    """
+
+    def __init__(self, kernel, landmarks, normalization, dtype):
+        self.kernel = kernel
+        self.landmarks = efficient(landmarks)
+        self.normalization = normalization
+        self.n_components = normalization.shape[1]
+        self.dtype = np.dtype(dtype)
+
+    def __call__(self, X, out=None):
+        """Features of the rows, written to ``out`` if given."""
+        if out is None:
+            out = np.empty((X.shape[0], self.n_components), self.dtype)
+        # Kernels hold blocks of rows and of landmarks, in float64.
+        for block in row_blocks(X.shape[0], kernel_block_rows(self.n_components, X)):
+            values = self.kernel(efficient(X[block]), self.landmarks)
+            out[block] = values @ self.normalization
+        return out
+
+    def astype(self, dtype):
+        """The same map giving another floating-point type."""
+        if self.dtype == dtype:
+            return self
+        return NystroemMap(self.kernel, self.landmarks, self.normalization, dtype)
+
+
+def kernel_block_rows(n_columns, X):
+    """Rows of a block: of ``n_columns`` kernel values, and of the features of ``X``."""
+    return block_rows(max(n_columns, X.shape[1]), np.float64)
+
+
+def efficient(X):
+    """A block of rows in the form that products are fastest with."""
+    if not sparse.issparse(X):
+        return X
+    is_wide = X.shape[1] > DENSE_COLUMNS
+    is_thin = X.nnz <= DENSE_SHARE * X.shape[0] * X.shape[1]
+    return X if is_wide and is_thin else X.toarray()
+
+
+class KernelMatrix:
+    r"""The weighted kernel matrix :math:`W^{1/2} K W^{1/2}` of rows, entry by entry.
+
+    A weight w of a row acts as the row repeated w times: the ridge leverage and the
+    residual diagonal of the weighted matrix are the sums over the repetitions.
+
+    Parameters
+    ----------
+    kernel : kernel object of this module
+        Gives blocks of kernel values.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Rows.
+    sample_weight : ndarray of shape (n_samples,), optional
+        Row weights, >= 0; ones by default.
+
+    Attributes
+    ----------
+    n_samples : int
+        Rows, and columns, of the matrix.
+    sample_weight : ndarray of shape (n_samples,)
+        Row weights, float64.
+    eps : float
+        Relative rounding of the entries.
+    """
+
+    def __init__(self, kernel, X, sample_weight=None):
+        self.kernel = kernel
+        self.X = X
+        self.n_samples = X.shape[0]
+        if sample_weight is None:
+            sample_weight = np.ones(self.n_samples)
+            self._roots = None
+        else:
+            self._roots = np.sqrt(sample_weight, dtype=np.float64)
+        self.sample_weight = np.asarray(sample_weight, dtype=np.float64)
+        precomputed = isinstance(kernel, PrecomputedKernel)
+        self.eps = float(np.finfo(X.dtype if precomputed else np.float64).eps)
+
+    def diagonal(self):
+        """Diagonal, shape (n_samples,)."""
+        return self.sample_weight * self.kernel.diagonal(self.X)
+
+    def block(self, rows, columns):
+        """Entries of some rows and columns, arrays of numbers, in float64."""
+        entries = self.column_blocks(columns)
+        values = np.empty((len(rows), len(columns)))
+        for part in row_blocks(len(rows), kernel_block_rows(len(columns), self.X)):
+            values[part] = entries(rows[part])
+        return values
+
+    def column_blocks(self, columns):
+        """Function from rows, a slice or numbers, to their entries in ``columns``."""
+        landmarks = efficient(self.kernel.select(self.X, columns))
+
+        def entries(rows):
+            values = self.kernel(efficient(self.X[rows]), landmarks)
+            if self._roots is None:
+                return values
+            return values * self._roots[rows, None] * self._roots[columns]
+
+        return entries

@@ -1,0 +1,253 @@
+"""Normal equations of a source of rows and of its folds, and the scores they give.
+
+Nothing but sums is kept of the rows, so the folds of a stream cost a set of sums each.
+"""
+
+import functools
+import numbers
+from typing import NamedTuple
+
+import numpy as np
+
+from surff.backend import row_blocks
+from surff.linear.alpha_path import Split, held_out_decisions
+from surff.linear.criteria import HeldOutSplits
+from surff.linear.normal_equations import NormalEquations, accumulate
+from surff.streaming import added, folds_of_rows, row_keys
+
+__all__ = [
+    "Equations",
+    "FoldsOfSource",
+    "RefittedFolds",
+    "checked_folds",
+    "equations_of",
+    "sides_of",
+]
+
+#: Bytes of the held-out predictions that are scored at once.
+DECISION_BYTES = 16 * 2**20
+
+
+class Equations(NamedTuple):
+    """Normal equations of a source."""
+
+    total: NormalEquations
+    folds: list  # of NormalEquations; rows that are held out nowhere are in none
+
+
+def equations_of(passes, feature_map, coded, offset, n_folds, seen=None):
+    """`Equations` of all rows and of each fold, in one pass.
+
+    Parameters
+    ----------
+    passes : Passes
+    feature_map : object with ``n_components``, ``dtype`` and ``(X, out=None) -> Z``
+        Maps a block of rows.
+    coded : callable
+        ``coded(y)`` are targets as numbers, shape (n_rows, k).
+    offset : ndarray of shape (k,)
+        Taken off the targets.
+    n_folds : int
+        0 for no folds.
+    seen : ndarray of uint64, optional
+        Keys of rows that no fold holds out.
+    """
+    m, k = feature_map.n_components, len(offset)
+    # Those of no fold come last, where there may be any.
+    n_sums = n_folds + (seen is not None or not n_folds)
+    sums = passes.reduce(
+        functools.partial(empty_sums, m, k, n_sums),
+        functools.partial(
+            add_to_folds,
+            feature_map=feature_map,
+            coded=coded,
+            offset=offset,
+            n_folds=n_folds,
+            seen=seen,
+        ),
+        merge_sums,
+        8 * m**2 * n_sums,
+    )
+    folds = sums[:n_folds]
+    total = sums[n_folds] if n_sums > n_folds else NormalEquations(m, k)
+    for fold in folds:
+        total.merge(fold)
+    return Equations(total, folds)
+
+
+def empty_sums(n_components, n_targets, n):
+    """``n`` normal equations of no rows."""
+    return [NormalEquations(n_components, n_targets) for _ in range(n)]
+
+
+def add_to_folds(sums, rows, feature_map, coded, offset, n_folds, seen):
+    """Add rows to the sums of their folds, and to the last ones those without."""
+    sides = members(rows, n_folds, seen)[: len(sums)]
+    return add_to_sums(sums, rows, sides, feature_map, coded(rows.y) - offset)
+
+
+def add_to_sums(sums, rows, sides, feature_map, Y):
+    """Add some of the rows to each of several normal equations."""
+    for i, own in enumerate(sides):
+        if not len(own):
+            continue
+        own = None if len(own) == len(Y) else own
+        part = accumulate(feature_map, rows.X, Y, rows.sample_weight, own)
+        # Nothing is added to what was empty: that would touch a matrix more.
+        sums[i] = sums[i].merge(part) if sums[i].weight_sum else part
+    return sums
+
+
+def merge_sums(sums, others):
+    """Add normal equations one by one."""
+    for own, other in zip(sums, others, strict=True):
+        own.merge(other)
+    return sums
+
+
+def sides_of(passes, feature_map, coded, offset, left_out):
+    """Normal equations of the training rows of a split, and of those it holds out."""
+    m, k = feature_map.n_components, len(offset)
+    update = functools.partial(
+        add_to_sides,
+        feature_map=feature_map,
+        coded=coded,
+        offset=offset,
+        left_out=left_out,
+    )
+    empty = functools.partial(empty_sums, m, k, 2)
+    return passes.reduce(empty, update, merge_sums, 8 * m**2 * 2)
+
+
+def add_to_sides(sums, rows, feature_map, coded, offset, left_out):
+    """Add rows to the sums of their sides."""
+    fold, n_folds = left_out
+    folds = folds_of_rows(rows.start, rows.X.shape[0], n_folds)
+    sides = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+    return add_to_sums(sums, rows, sides, feature_map, coded(rows.y) - offset)
+
+
+def members(rows, n_folds, seen):
+    """Rows of each fold within a block, and those that no fold holds out."""
+    n_rows = rows.X.shape[0]
+    if not n_folds:
+        return [np.arange(n_rows)]
+    fold = folds_of_rows(rows.start, n_rows, n_folds)
+    if seen is not None:
+        fold[np.isin(row_keys(rows.start, n_rows), seen)] = n_folds
+    return [np.flatnonzero(fold == f) for f in range(n_folds + 1)]
+
+
+class FoldsOfSource(HeldOutSplits):
+    """k-fold cross-validation on a source; see `surff.linear.criteria`.
+
+    Parameters
+    ----------
+    passes : Passes
+    equations : Equations
+    data : surff.linear.Data
+        Without rows.
+    scorer : callable
+        ``scorer(y)`` scores predictions of rows with the targets ``y``, see
+        `surff.linear.criteria`.
+    seen : ndarray of uint64, optional
+        Keys of rows that no fold holds out.
+
+    Notes
+    -----
+    Scores that follow from the folds' equations need no pass; others take one for all
+    alphas together.
+    """
+
+    def __init__(self, passes, equations, data, scorer, seen=None):
+        self.passes, self.data, self.seen = passes, data, seen
+        self.total, self.folds = equations
+        self.scorer_of, self.scorer = scorer, scorer(None)
+        for f, fold in enumerate(self.folds):
+            if not fold.weight_sum:
+                raise ValueError(
+                    f"cv={len(self.folds)} leaves fold {f} without rows of positive "
+                    "weight: the source has too few; use less folds, or cv='gcv'."
+                )
+
+    def _splits(self):
+        for fold in self.folds:
+            train = self.total.copy().subtract(fold)
+            yield Split(train, fold, None, self.data.feature_map)
+
+    def score(self, alphas):
+        """Scores of every alpha, one column a split; see `surff.linear.criteria`."""
+        if hasattr(self.scorer, "from_equations"):
+            return super().score(alphas)
+        paths = [
+            (split.feature_map, *self._path(split, alphas)) for split in self._splits()
+        ]
+        update = functools.partial(
+            add_scores,
+            paths=paths,
+            offset=self.data.offset,
+            scorer_of=self.scorer_of,
+            seen=self.seen,
+        )
+        empty = functools.partial(np.zeros, (len(alphas), len(paths), 1))
+        scores = self.passes.reduce(empty, update, added)
+        return scores / np.array([fold.weight_sum for fold in self.folds])[:, None]
+
+
+class RefittedFolds(FoldsOfSource):
+    """`FoldsOfSource` of features that are fitted anew to what each split trains on.
+
+    Parameters
+    ----------
+    passes : Passes
+    total : NormalEquations
+        Of all rows, with the features of all.
+    splits : list of Split
+        Without row numbers.
+    data, scorer
+        See `FoldsOfSource`.
+    """
+
+    def __init__(self, passes, total, splits, data, scorer):
+        self._sides = splits
+        equations = Equations(total, [split.test for split in splits])
+        super().__init__(passes, equations, data, scorer)
+
+    def _splits(self):
+        return iter(self._sides)
+
+
+def add_scores(scores, rows, paths, offset, scorer_of, seen):
+    """Add the scores of rows, times their weights, to those of their splits."""
+    own = members(rows, len(paths), seen)[:-1]
+    for f, (index, path) in enumerate(zip(own, paths, strict=True)):
+        scores[:, f] += score_sums(rows, index, *path, offset, scorer_of(rows.y))
+    return scores
+
+
+def score_sums(rows, index, feature_map, coefs, intercepts, offset, scorer):
+    """Scores of some rows times their weights, shape (n_alphas, 1)."""
+    sums = np.zeros((len(intercepts), 1))
+    size = max(1, DECISION_BYTES // (8 * intercepts.size))
+    for part in row_blocks(len(index), size):
+        some = index[part]
+        weight = None if rows.sample_weight is None else rows.sample_weight[some]
+        total = len(some) if weight is None else weight.sum()
+        if total > 0:
+            decisions = held_out_decisions(
+                feature_map, rows.X, some, coefs, intercepts + offset
+            )
+            sums += total * scorer.from_decisions(decisions, some, weight)
+    return sums
+
+
+def checked_folds(cv):
+    """Number of folds that ``cv`` stands for."""
+    if cv is None:
+        return 5
+    if isinstance(cv, numbers.Integral) and cv > 1:
+        return int(cv)
+    raise ValueError(
+        "cv must be an int above 1, None or 'gcv' to fit from a source, whose rows are "
+        f"not all there to be split, got {cv!r}."
+    )

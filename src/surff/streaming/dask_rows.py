@@ -1,0 +1,337 @@
+"""Rows on a cluster: Dask arrays and dataframes, block by block on the workers.
+
+A pass sends a function to the blocks of rows and adds up what it returns in a tree, on
+the workers: sums move, rows do not. Predictions are Dask arrays, made where the rows
+are. Blocks are recomputed by Dask where a worker is lost; nothing is held that could
+not be. Dask is imported when a collection of it comes, and comes with the extra
+``surff[dask]``.
+"""
+
+import copy
+import functools
+
+import numpy as np
+
+from surff.backend import one_thread
+from surff.streaming.sources import Block, SourceError
+
+__all__ = [
+    "DaskRows",
+    "is_dask",
+    "over_blocks",
+    "without_sums",
+]
+
+#: Sums that are added at once, and the bytes of them that a worker may hold for it;
+#: two are added at least.
+FAN_IN, FAN_IN_BYTES = 8, 2**30
+
+
+def is_dask(values):
+    """Whether ``values`` are an array, dataframe or series of Dask."""
+    package = type(values).__module__.partition(".")[0]
+    return package in ("dask", "dask_expr") and hasattr(values, "to_delayed")
+
+
+class DaskRows:
+    """Rows of Dask arrays or dataframes, each block on the worker that holds it.
+
+    What `fit` and `fit_stream` make of Dask collections; as a source for `fit_stream`
+    it takes the options of that, too. Iterated over it gives the blocks one by one.
+
+    Parameters
+    ----------
+    X : Dask array or dataframe of shape (n_samples, n_features)
+        Chunks along columns are put together, and cut along rows where they would
+        be larger than Dask's ``array.chunk-size``.
+    y : Dask array, series or dataframe, or array, of (n_samples,) rows, optional
+        Targets or labels. Dask arrays are cut as ``X`` where their chunks are known;
+        else they must have as many.
+    sample_weight : like ``y``, optional
+        Row weights, >= 0.
+
+    Examples
+    --------
+    >>> import dask.array as da  # doctest: +SKIP
+    >>> X = da.random.default_rng(0).normal(size=(10**6, 8))  # doctest: +SKIP
+    >>> model.fit_stream(DaskRows(X, da.sin(X[:, 0])), n_sample=2000)  # doctest: +SKIP
+    """
+
+    def __init__(self, X, y=None, sample_weight=None):
+        if not is_dask(X) or X.ndim != 2:
+            raise TypeError(
+                "X must be a Dask array of two axes or a Dask dataframe, got an object "
+                f"of type {type(X).__name__}."
+            )
+        names = list(X.columns) if hasattr(X, "columns") else [None]
+        as_text = all(isinstance(name, str) for name in names)
+        self.feature_names = names if as_text else None
+        self.dtype = None if hasattr(X, "columns") else X.dtype
+        X = whole_rows(X)
+        given = {"X": X, "y": y, "sample_weight": sample_weight}
+        lazy = {
+            name: values if name == "X" else cut_alike(name, values, X)
+            for name, values in given.items()
+            if is_dask(values)
+        }
+        self._lengths = known_lengths(lazy.values())
+        #: What counts the rows at the least cost: the columns of targets alone.
+        self._counted = lazy.get("y", X)
+        self._blocks = {name: blocks_of(values) for name, values in lazy.items()}
+        self._rows = X
+        for name, values in given.items():
+            if values is not None and name not in lazy:
+                self._blocks[name] = self._cut(name, np.asarray(values))
+
+    def _cut(self, name, values):
+        """Rows of a local array as those of the blocks."""
+        ends = np.cumsum(self.lengths)
+        if values.shape[:1] != (ends[-1],):
+            raise ValueError(
+                f"{name} must have {ends[-1]} rows, as X has, got shape {values.shape}."
+            )
+        return np.split(values, ends[:-1])
+
+    @property
+    def lengths(self):
+        """Rows of each block; they are counted if nobody knows."""
+        if self._lengths is None:
+            import dask
+
+            count = dask.delayed(n_rows)
+            counted = [count(block) for block in blocks_of(self._counted)]
+            self._lengths = np.array(dask.compute(*counted), dtype=np.int64)
+        return self._lengths
+
+    def _parts(self):
+        """``(number, first row, X, y, sample_weight)`` of each block with rows."""
+        starts = np.cumsum(self.lengths) - self.lengths
+        if not self.lengths.any():
+            raise SourceError("the source has no rows.")
+        for i in np.flatnonzero(self.lengths).tolist():
+            blocks = (
+                self._blocks[name][i] if name in self._blocks else None
+                for name in ("X", "y", "sample_weight")
+            )
+            yield i, int(starts[i]), *blocks
+
+    def head(self):
+        """`Block` of the first row."""
+        import dask
+
+        i, _, *blocks = next(self._parts())
+        first = dask.delayed(first_row)
+        heads = (None if block is None else first(block) for block in blocks)
+        return block_of(i, *dask.compute(*heads))
+
+    def __iter__(self):
+        import dask
+
+        for i, _, *blocks in self._parts():
+            yield block_of(i, *dask.compute(*blocks))
+
+    def reduce(self, of_block, merge, n_bytes=0):
+        """Results of a function of each block, merged in a tree on the workers.
+
+        Parameters
+        ----------
+        of_block : callable
+            ``of_block(start, block)`` of the number of a block's first row and the
+            `Block`, on a worker; a task computes on one thread.
+        merge : callable
+            ``merge(total, other)`` returns both together and may write into ``total``.
+        n_bytes : int, default=0
+            Bytes of a result. Beyond `FAN_IN_BYTES / FAN_IN` less than `FAN_IN` results
+            are merged at once.
+
+        Returns
+        -------
+        result : object
+        """
+        import dask
+
+        # One key for each function: what it carries is sent once to a worker.
+        of_block, merge = (shared(function) for function in (of_block, merge))
+        compute, together = dask.delayed(computed), dask.delayed(merged)
+        parts, workers = list(self._parts()), held_by(self._rows)
+        # What lies on one worker is merged there before anything is sent.
+        parts.sort(key=lambda part: workers.get(str(part[2].key), ""))
+        level = [compute(of_block, *part) for part in parts]
+        size = int(np.clip(FAN_IN_BYTES // max(1, n_bytes), 2, FAN_IN))
+        while len(level) > 1:
+            groups = (level[i : i + size] for i in range(0, len(level), size))
+            level = [together(merge, group) for group in groups]
+        return level[0].compute()
+
+
+def held_by(values):
+    """Worker that holds a block of a collection, by the block's key, if one does."""
+    import dask
+
+    client = getattr(dask.base.get_scheduler(), "__self__", None)
+    if not hasattr(client, "who_has"):
+        return {}
+    holders = client.who_has(values).items()
+    return {str(key): min(workers) for key, workers in holders if workers}
+
+
+def shared(value):
+    """One value for many tasks."""
+    import dask
+
+    return dask.delayed(value, pure=False, traverse=False)
+
+
+def whole_rows(X):
+    """An array whose blocks hold all columns; dataframes as they are."""
+    if not is_array(X) or X.numblocks[1] == 1:
+        return X
+    import dask
+
+    most = dask.utils.parse_bytes(dask.config.get("array.chunk-size"))
+    if max(X.chunks[0]) * X.shape[1] * X.dtype.itemsize > most:  # no: nan > most
+        return X.rechunk({0: "auto", 1: -1})
+    return X.rechunk({1: -1})
+
+
+def cut_alike(name, values, X):
+    """``values`` with the blocks of ``X``, as far as both say how long they are."""
+    if hasattr(values, "chunks"):
+        values = values.rechunk({1: -1}) if values.ndim > 1 else values
+        known = [not np.isnan(a.chunks[0]).any() for a in (X, values) if is_array(a)]
+        if len(known) == 2 and all(known):
+            if len(X) != len(values):
+                raise ValueError(
+                    f"{name} must have {len(X)} rows, as X has, got {len(values)}."
+                )
+            return values.rechunk({0: X.chunks[0]})
+    if n_blocks(values) != n_blocks(X):
+        raise ValueError(
+            f"{name} must have the {n_blocks(X)} blocks of X, got {n_blocks(values)}; "
+            "repartition it."
+        )
+    return values
+
+
+def is_array(values):
+    """Whether a collection of Dask is an array."""
+    return hasattr(values, "chunks")
+
+
+def n_blocks(values):
+    """Blocks of rows of a collection."""
+    return values.numblocks[0] if is_array(values) else values.npartitions
+
+
+def blocks_of(values):
+    """Blocks of rows of a collection, lazy."""
+    delayed = values.to_delayed()
+    return delayed.ravel().tolist() if is_array(values) else list(delayed)
+
+
+def known_lengths(collections):
+    """Rows of each block by the first collection that says so, or None."""
+    for values in collections:
+        if is_array(values) and not np.isnan(values.chunks[0]).any():
+            return np.array(values.chunks[0])
+    return None
+
+
+def n_rows(block):
+    return block.shape[0]
+
+
+def first_row(block):
+    return block.iloc[:1] if hasattr(block, "iloc") else block[:1]
+
+
+def block_of(i, X, y, sample_weight):
+    return Block(X, y, sample_weight, f"block {i}")
+
+
+def computed(of_block, i, start, X, y, sample_weight):
+    """Task of a block."""
+    with one_thread():
+        return of_block(start, block_of(i, X, y, sample_weight))
+
+
+def merged(merge, parts):
+    """Task of a node of the tree; what it is given may be needed again."""
+    with one_thread():
+        return functools.reduce(merge, parts[1:], copy.deepcopy(parts[0]))
+
+
+def over_blocks(method):
+    """Let a method of a fitted estimator map Dask collections block by block.
+
+    The decorated ``method(self, X, **options)`` returns an array of a row for each of
+    ``X``, or a tuple of them. Of a Dask collection it returns Dask arrays, lazily.
+    """
+
+    @functools.wraps(method)
+    def lazy(self, X, *args, **options):
+        if not is_dask(X):
+            return method(self, X, *args, **options)
+        X = whole_rows(X)
+        model = without_sums(self) if not (args or options) else self
+        of_block = functools.partial(mapped, method.__name__, args, options)
+        likes = method(model, example_rows(X), *args, **options)
+        if isinstance(likes, tuple):
+            return tuple(_lazy(X, of_block, model, i, a) for i, a in enumerate(likes))
+        return _lazy(X, of_block, model, None, likes)
+
+    return lazy
+
+
+def _lazy(X, of_block, model, item, like):
+    """Dask array of what ``of_block`` makes of the blocks of ``X``."""
+    model = shared(model)
+    if not is_array(X):
+        import pandas as pd
+
+        frame = (pd.Series if like.ndim == 1 else pd.DataFrame)(like[:0])
+        return X.map_partitions(
+            framed, of_block, model=model, item=item, meta=frame
+        ).to_dask_array()
+    columns = {"drop_axis": 1} if like.ndim == 1 else {}
+    chunks = (X.chunks[0], *((n,) for n in like.shape[1:]))
+    return X.map_blocks(
+        of_block, model=model, item=item, dtype=like.dtype, chunks=chunks,
+        meta=like[:0], **columns,
+    )  # fmt: skip
+
+
+def mapped(name, args, options, X, model, item):
+    """Task of a block of predictions."""
+    with one_thread():
+        if X.shape[0] == 0:
+            values = getattr(model, name)(example_rows(X), *args, **options)
+        else:
+            values = getattr(model, name)(X, *args, **options)
+    values = values if item is None else values[item]
+    return values[: X.shape[0]]
+
+
+def framed(X, of_block, model, item):
+    """`mapped` of a part of a dataframe."""
+    import pandas as pd
+
+    values = of_block(X, model=model, item=item)
+    return (pd.Series if values.ndim == 1 else pd.DataFrame)(values, index=X.index)
+
+
+def example_rows(X):
+    """One row of zeros with the columns and types of ``X``."""
+    zeros = np.zeros((1, X.shape[1]))
+    if not hasattr(X, "columns"):
+        return zeros.astype(X.dtype)
+    import pandas as pd
+
+    return pd.DataFrame(zeros, columns=X.columns)
+
+
+def without_sums(model):
+    """A model that predicts as ``model`` does, without its normal equations."""
+    light = copy.copy(model)
+    vars(light).pop("equations_", None)
+    return light
