@@ -5,32 +5,13 @@ average gradient outer product, and the adaptations made of them. It may import
 `linear`, `kernels` and `backend`.
 """
 
-from surff.adaptation.agop import (
-    AgopAdaptation,
-    average_gradient_outer_product,
-    root_transform,
-)
+from surff.adaptation.agop import *
+from surff.adaptation.agop import AgopAdaptation
+from surff.adaptation.auto import *
 from surff.adaptation.auto import AutoAdaptation
+from surff.adaptation.gradient import *
 from surff.adaptation.gradient import GradientAdaptation
-from surff.adaptation.objective import (
-    Adam,
-    Projected,
-    cosine_schedule,
-    projected_objective,
-)
-
-__all__ = [
-    "ADAPTATIONS",
-    "Adam",
-    "AgopAdaptation",
-    "AutoAdaptation",
-    "GradientAdaptation",
-    "Projected",
-    "average_gradient_outer_product",
-    "cosine_schedule",
-    "projected_objective",
-    "root_transform",
-]
+from surff.adaptation.objective import *
 
 #: Adaptations by name.
 ADAPTATIONS = {

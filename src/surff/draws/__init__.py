@@ -8,47 +8,20 @@ not count alike. The first rows of a longer draw are those of a shorter one with
 same seed, for all but `SparseGrid`. It may import `kernels` and `backend`.
 """
 
-from surff.draws.base import MonteCarlo, WeightedFrequencies, split_weights
+from surff.draws.base import *
+from surff.draws.base import MonteCarlo
+from surff.draws.modified import *
 from surff.draws.modified import Modified
-from surff.draws.orthogonal import Orthogonal, haar_matrices
-from surff.draws.quadrature import (
-    GaussHermite,
-    Reweighted,
-    SparseGrid,
-    nonnegative_weights,
-    sparse_grid,
-)
-from surff.draws.quasi_monte_carlo import (
-    Halton,
-    Sobol,
-    halton_sequence,
-    reverse_radix_permutation,
-)
-from surff.draws.spherical_radial import SphericalRadial, simplex_vertices
-from surff.draws.structured import HadamardFrequencies, StructuredOrthogonal
-
-__all__ = [
-    "DRAWS",
-    "GaussHermite",
-    "HadamardFrequencies",
-    "Halton",
-    "Modified",
-    "MonteCarlo",
-    "Orthogonal",
-    "Reweighted",
-    "Sobol",
-    "SparseGrid",
-    "SphericalRadial",
-    "StructuredOrthogonal",
-    "WeightedFrequencies",
-    "haar_matrices",
-    "halton_sequence",
-    "nonnegative_weights",
-    "reverse_radix_permutation",
-    "simplex_vertices",
-    "sparse_grid",
-    "split_weights",
-]
+from surff.draws.orthogonal import *
+from surff.draws.orthogonal import Orthogonal
+from surff.draws.quadrature import *
+from surff.draws.quadrature import GaussHermite, Reweighted, SparseGrid
+from surff.draws.quasi_monte_carlo import *
+from surff.draws.quasi_monte_carlo import Halton, Sobol
+from surff.draws.spherical_radial import *
+from surff.draws.spherical_radial import SphericalRadial
+from surff.draws.structured import *
+from surff.draws.structured import StructuredOrthogonal
 
 #: Draws by name.
 DRAWS = {

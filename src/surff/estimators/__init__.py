@@ -5,36 +5,11 @@ files. It may import every room above it in `docs/design.md`: `adaptation`, `sel
 `linear`, `draws`, `kernels`, `streaming` and `backend`.
 """
 
-from surff.estimators._base_ridge import (
-    BaseKernelRidge,
-    check_columns,
-    learns_in_pieces,
-    streams,
-)
-from surff.estimators._linear import LinearOnFeatures, winning_labels
-from surff.estimators._targets import numeric_targets, one_vs_rest
-from surff.estimators.features import FourierFeatures
-from surff.estimators.logistic import KernelLogisticClassifier
-from surff.estimators.nystroem import NystroemFeatures
-from surff.estimators.persistence import TRUSTED_TYPES, UntrustedModelError, load, save
-from surff.estimators.ridge import KernelRidgeClassifier, KernelRidgeRegressor
-
-__all__ = [
-    "TRUSTED_TYPES",
-    "BaseKernelRidge",
-    "FourierFeatures",
-    "KernelLogisticClassifier",
-    "KernelRidgeClassifier",
-    "KernelRidgeRegressor",
-    "LinearOnFeatures",
-    "NystroemFeatures",
-    "UntrustedModelError",
-    "check_columns",
-    "learns_in_pieces",
-    "load",
-    "numeric_targets",
-    "one_vs_rest",
-    "save",
-    "streams",
-    "winning_labels",
-]
+from surff.estimators._base_ridge import *
+from surff.estimators._linear import *
+from surff.estimators._targets import *
+from surff.estimators.features import *
+from surff.estimators.logistic import *
+from surff.estimators.nystroem import *
+from surff.estimators.persistence import *
+from surff.estimators.ridge import *

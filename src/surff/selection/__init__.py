@@ -5,79 +5,19 @@ frequencies with the data and keeps some; a landmark rule chooses rows. It may i
 `linear`, `kernels` and `backend`.
 """
 
-from surff.selection.alignment import KernelAlignment, aligned_probabilities
-from surff.selection.base import Selection
-from surff.selection.compression import (
-    COMPRESSORS,
-    Compression,
-    all_pairs_gram,
-    frank_wolfe,
-    giga,
-    pool_equations,
-    sampled_pairs_gram,
-)
+from surff.selection.alignment import *
+from surff.selection.alignment import KernelAlignment
+from surff.selection.base import *
+from surff.selection.compression import *
+from surff.selection.compression import Compression
+from surff.selection.eerf import *
 from surff.selection.eerf import EERF
-from surff.selection.landmarks import (
-    LANDMARK_RULES,
-    LeverageEstimate,
-    kmeans_centres,
-    leverage_rows,
-    recursive_leverage,
-    ridge_leverage_estimates,
-    rpcholesky_rows,
-    uniform_rows,
-)
-from surff.selection.leverage import (
-    RidgeLeverage,
-    SurrogateLeverage,
-    effective_dof,
-    pair_scores,
-    ridge_column_scores,
-    ridge_leverage_scores,
-    surrogate_column_scores,
-    surrogate_leverage_scores,
-)
-from surff.selection.resampling import RESAMPLERS
-from surff.selection.residual import (
-    ResidualLeverage,
-    residual_frequencies,
-    residual_moments,
-)
-
-__all__ = [
-    "COMPRESSORS",
-    "EERF",
-    "LANDMARK_RULES",
-    "RESAMPLERS",
-    "SELECTORS",
-    "Compression",
-    "KernelAlignment",
-    "LeverageEstimate",
-    "ResidualLeverage",
-    "RidgeLeverage",
-    "Selection",
-    "SurrogateLeverage",
-    "aligned_probabilities",
-    "all_pairs_gram",
-    "effective_dof",
-    "frank_wolfe",
-    "giga",
-    "kmeans_centres",
-    "leverage_rows",
-    "pair_scores",
-    "pool_equations",
-    "recursive_leverage",
-    "residual_frequencies",
-    "residual_moments",
-    "ridge_column_scores",
-    "ridge_leverage_estimates",
-    "ridge_leverage_scores",
-    "rpcholesky_rows",
-    "sampled_pairs_gram",
-    "surrogate_column_scores",
-    "surrogate_leverage_scores",
-    "uniform_rows",
-]
+from surff.selection.landmarks import *
+from surff.selection.leverage import *
+from surff.selection.leverage import RidgeLeverage, SurrogateLeverage
+from surff.selection.resampling import *
+from surff.selection.residual import *
+from surff.selection.residual import ResidualLeverage
 
 #: Selectors by name.
 SELECTORS = {
