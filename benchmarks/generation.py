@@ -34,7 +34,7 @@ def main():
     for multiple in options.multiples:
         s = multiple * part.X.shape[1]
         features = FourierFeatures(2 * s, gamma=0.5, random_state=0).fit(part.X)
-        feature_map = features._map()
+        feature_map = features.feature_map()
         seconds = rounds(
             {
                 "rff": lambda m=feature_map: map_pass(m, part.X),

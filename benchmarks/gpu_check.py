@@ -186,7 +186,7 @@ def speed(device, dtype, X, m, peak):
     table = [[dtype, "billion features a second", f"{rate:.3g}", spread]]
     Y = np.zeros((len(X), 1))
     middle, low, high, _ = median_time(
-        device, lambda: accumulate(features._map(), X, Y), repeats=1
+        device, lambda: accumulate(features.feature_map(), X, Y), repeats=1
     )
     operations = 2 * len(X) * m**2
     table.append(

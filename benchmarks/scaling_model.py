@@ -88,7 +88,7 @@ def rates_of_rows(n, d, m):
     Y, first, second = np.zeros((n, 1)), *(NormalEquations(m, 1) for _ in range(2))
     with threadpool_limits(1):
         maps = [
-            FourierFeatures(m, gamma=0.05, random_state=0).fit(A)._map()
+            FourierFeatures(m, gamma=0.05, random_state=0).fit(A).feature_map()
             for A in (X, narrow, wide)
         ]
         whole = usual(lambda: accumulate(maps[0], X, Y))

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import surff.adaptation.problem
 import surff.backend.blocks
-import surff.estimators._base_ridge
+import surff.estimators._rows_fit
 import surff.linear.solvers
 from surff import (
     EERF,
@@ -153,9 +153,9 @@ def test_normal_equations_of_blocks_equal_numpys(place, weighted, some, monkeypa
     features = FourierFeatures(13, random_state=0)
     host, weight = place.host(X), place.host(WEIGHT) if weighted else None
     rows = np.random.default_rng(0).permutation(N)[:270] if some else None
-    expected = accumulate(features.fit(host)._map(), host, Y, weight, rows)
-    features._fit(place(X), None)
-    found = accumulate(features._map(), place(X), Y, weight, rows)
+    expected = accumulate(features.fit(host).feature_map(), host, Y, weight, rows)
+    features.fit_checked(place(X), None)
+    found = accumulate(features.feature_map(), place(X), Y, weight, rows)
     tolerance = 10 * TOLERANCE[place.dtype]
     upper = np.triu_indices(13)
     close(found.gram[upper], expected.gram[upper], tolerance)
@@ -356,7 +356,7 @@ def test_adaptations_are_solved_on_an_accelerator(strict, monkeypatch):
         return cholesky_beside(*arguments)
 
     adapt = AgopAdaptation(n_rounds=1, dtype="float64")
-    start, rng = features(16)._fit(X, None).frequencies_, np.random.default_rng
+    start, rng = features(16).fit_checked(X, None).frequencies_, np.random.default_rng
     with monkeypatch.context() as patch:
         patch.setattr(surff.linear.solvers, "cholesky_beside", spy)
         patch.setattr(surff.linear.solvers, "on_accelerator", lambda X: True)
@@ -411,7 +411,7 @@ def test_regressor_equals_numpys(place, parameters, weighted):
 @pytest.mark.usefixtures("dispatch")
 @pytest.mark.parametrize("precision", ["auto", "mixed", "float64"])
 def test_precision_is_numpys(place, precision, monkeypatch):
-    monkeypatch.setattr(surff.estimators._base_ridge, "LARGE_GRAM", 0)
+    monkeypatch.setattr(surff.estimators._rows_fit, "LARGE_GRAM", 0)
     model = KernelRidgeRegressor(features(), alphas=7.0, precision=precision)
     exact = clone(model).set_params(precision="float64").fit(X, Y).predict(X)
     prediction = model.fit(place(X), place(Y)).predict(place(X))
@@ -629,7 +629,7 @@ def test_no_standard_deviations(strict):
 def test_gradients_would_hold_all_features():
     torch = pytest.importorskip("torch", reason=MISSING["torch"])
     rows = torch.asarray(X.copy())
-    feature_map = features()._fit(rows, None)._map()
+    feature_map = features().fit_checked(rows, None).feature_map()
     rows.requires_grad_()
     with pytest.raises(ValueError, match=r"must not require gradients.*X.detach\(\)"):
         accumulate(feature_map, rows, Y)

@@ -137,7 +137,7 @@ def test_an_odd_map_is_the_documented_one(dtype, form, select):
     amplitude = math.sqrt(2 * fitted.importance_weights_[-1] / 8)
     expected[:, 7] = amplitude * np.cos(P)
     assert_allclose(Z, expected, atol=1e-14 if dtype == np.float64 else 1e-6)
-    feature_map = fitted._map().astype(np.float64)
+    feature_map = fitted.feature_map().astype(np.float64)
     target = np.column_stack([Y, np.cos(Y)])
     assert_allclose(feature_map.moments(X, target), expected.T @ target, atol=1e-5)
     assert 0 <= fitted.phase_ < 2 * math.pi
@@ -153,7 +153,11 @@ def test_an_odd_map_is_unbiased():
     rng = np.random.default_rng(0)
     total = np.zeros((6, 6))
     for _ in range(n):
-        Z = features(n_components=3, random_state=rng)._fit(few, None)._map()(few)
+        Z = (
+            features(n_components=3, random_state=rng)
+            .fit_checked(few, None)
+            .feature_map()(few)
+        )
         total += Z @ Z.T
     error = abs(total / n - rbf_kernel(few, gamma=0.3)).max()
     assert error < 1.5 * math.sqrt(2 * math.log(2 * total.size / 1e-9) / n)
@@ -323,7 +327,7 @@ def test_transforming_sparse_rows_copies_no_frequencies():
     features = FourierFeatures(64, gamma=0.7, random_state=0).fit(X)
     dense = FourierFeatures(64, gamma=0.7, random_state=0).fit(X.toarray())
     assert_array_equal(features.frequencies_, dense.frequencies_)
-    by_feature = features._map()._rows_of_weights
+    by_feature = features.feature_map()._rows_of_weights
     assert np.shares_memory(by_feature, features.frequencies_)
     assert_allclose(features.transform(X), dense.transform(X.toarray()), atol=1e-12)
 

@@ -54,7 +54,7 @@ def problem(n_classes, n=40, m=5, n_alphas=3, seed=0):
         rng.normal(size=(2 * m, n_alphas, k)),
         rng.normal(size=(n_alphas, k)),
         rng.integers(0, 4, size=n).astype(float),
-        fourier(2 * m).fit(X)._map(),
+        fourier(2 * m).fit(X).feature_map(),
     )
 
 
@@ -155,7 +155,7 @@ def test_losses_do_not_overflow():
 @targets
 def test_all_alphas_side_by_side_equal_each_alone(y):
     codes = np.unique(y, return_inverse=True)[1]
-    feature_map = fourier().fit(X)._map()
+    feature_map = fourier().fit(X).feature_map()
     equations = accumulate(feature_map, X, np.zeros((150, 0)))
     alphas = [1e-2, 0.3, 40.0]
 
@@ -221,7 +221,8 @@ def test_the_automatic_grid_grows_to_the_best_alpha(monkeypatch):
     whole = classifier(alphas="auto").fit(X, TWO)
     assert 2 < np.searchsorted(whole.alpha_path_.alphas, whole.alpha_) < 11
     for start in (-8.0, 3.0):
-        monkeypatch.setattr(logistic, "AUTO_DECADES", start + np.arange(0, 1.5, 0.5))
+        grid = logistic.AUTO_GRID._replace(decades=start + np.arange(0, 1.5, 0.5))
+        monkeypatch.setattr(logistic.HeldOutLogLoss, "auto_grid", grid)
         grown = classifier(alphas="auto").fit(X, TWO)
         assert grown.alpha_ == pytest.approx(whole.alpha_, rel=1e-12)
         assert_allclose(np.diff(np.log10(grown.alpha_path_.alphas)), 0.5)
@@ -297,7 +298,7 @@ def test_a_pass_holds_one_block():
     n, m = 30_000, 256
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(n, 3)), rng.integers(0, 20, size=n)
-    feature_map = fourier(m).fit(X)._map()
+    feature_map = fourier(m).fit(X).feature_map()
     coefs, intercepts = rng.normal(size=(m, 20, 20)), rng.normal(size=(20, 20))
     loss_and_gradient(feature_map, X[:200], codes, coefs, intercepts)  # compiled
     with threadpool_limits(2, user_api="blas"):  # each thread holds a block

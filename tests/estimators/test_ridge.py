@@ -36,8 +36,7 @@ from surff import (
     SurrogateLeverage,
 )
 from surff.backend import blocks
-from surff.estimators._base_ridge import AUTO_DECADES, AUTO_LIMITS
-from surff.linear import SOLVERS, SingularError
+from surff.linear import EQUATIONS_GRID, SOLVERS, SingularError
 
 ALPHAS = [1e-3, 0.03, 0.7, 20.0]
 MODELS = [KernelRidgeRegressor, KernelRidgeClassifier]
@@ -307,25 +306,25 @@ def test_automatic_alphas_end_inside_on_a_tame_problem():
     model = KernelRidgeRegressor(FourierFeatures(64, random_state=0)).fit(tame, target)
     alphas = model.alpha_path_.alphas
     assert alphas[0] < model.alpha_ < alphas[-1]
-    assert len(alphas) == len(AUTO_DECADES)
+    assert len(alphas) == len(EQUATIONS_GRID.decades)
     assert np.all(np.diff(alphas) > 0)
     # Half decades, at multiples of the mean eigenvalue of the centred Gram matrix.
     assert_allclose(alphas[1:] / alphas[:-1], 10**0.5)
     Z = model.features_.transform(tame)
     mean = np.trace(len(Z) * np.cov(Z.T, bias=True)) / 64
-    assert_allclose(alphas / mean, 10.0**AUTO_DECADES, rtol=1e-9)
+    assert_allclose(alphas / mean, 10.0**EQUATIONS_GRID.decades, rtol=1e-9)
 
 
 def test_automatic_alphas_grow_upwards_for_noise():
     noise = np.random.default_rng(0).normal(size=90)
     model = KernelRidgeRegressor(features()).fit(X, noise)
     alphas, best = model.alpha_path_.alphas, model.alpha_path_.scores.mean(axis=1)
-    assert len(alphas) > len(AUTO_DECADES)
+    assert len(alphas) > len(EQUATIONS_GRID.decades)
     assert_allclose(alphas[1:] / alphas[:-1], 10**0.5)
-    ratio = np.log10(alphas[-1] / alphas[0]) + AUTO_DECADES[0]
-    assert AUTO_DECADES[-1] < ratio <= AUTO_LIMITS[1] + 1e-9
+    ratio = np.log10(alphas[-1] / alphas[0]) + EQUATIONS_GRID.decades[0]
+    assert EQUATIONS_GRID.decades[-1] < ratio <= EQUATIONS_GRID.limits[1] + 1e-9
     # Either the best lies inside now, or the limit is reached.
-    assert model.alpha_ < alphas[-1] or ratio == pytest.approx(AUTO_LIMITS[1])
+    assert model.alpha_ < alphas[-1] or ratio == pytest.approx(EQUATIONS_GRID.limits[1])
     assert best[alphas == model.alpha_] == best.max()
 
 
@@ -337,9 +336,12 @@ def test_automatic_alphas_grow_downwards_for_an_exact_target():
     model = KernelRidgeRegressor(features(6), scoring="neg_mean_absolute_error")
     model.fit(X, target)
     alphas = model.alpha_path_.alphas
-    assert len(alphas) > len(AUTO_DECADES)
-    assert model.alpha_ < alphas[-len(AUTO_DECADES)] * (1 + 1e-9)
-    assert np.log10(alphas[0] / alphas[-1]) >= AUTO_LIMITS[0] - AUTO_DECADES[-1] - 1e-9
+    assert len(alphas) > len(EQUATIONS_GRID.decades)
+    assert model.alpha_ < alphas[-len(EQUATIONS_GRID.decades)] * (1 + 1e-9)
+    assert (
+        np.log10(alphas[0] / alphas[-1])
+        >= EQUATIONS_GRID.limits[0] - EQUATIONS_GRID.decades[-1] - 1e-9
+    )
     assert model.score(X, target) == pytest.approx(1, abs=1e-9)
 
 

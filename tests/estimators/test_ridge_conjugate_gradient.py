@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from surff import FourierFeatures, KernelRidgeClassifier, KernelRidgeRegressor
-from surff.estimators import _base_ridge as base
+from surff.estimators import _rows_fit as base
 
 MODELS = pytest.mark.parametrize("Model", [KernelRidgeRegressor, KernelRidgeClassifier])
 

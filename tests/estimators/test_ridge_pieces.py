@@ -181,7 +181,7 @@ def test_any_partition_with_frozen_features(Model, select):
 @pytest.mark.parametrize("n_parts", [2, 7, 1000])
 def test_merged_parts_give_the_coefficients_of_a_fit(n_parts):
     reference = KernelRidgeRegressor(features(), alphas=0.7).fit(X, Y)
-    feature_map = reference.features_._map()
+    feature_map = reference.features_.feature_map()
     offset = Y[0]
     rows = np.array_split(np.random.default_rng(3).permutation(N), n_parts)
     parts = [accumulate(feature_map, X[some], Y[some, None] - offset) for some in rows]

@@ -9,7 +9,7 @@ from surff import (
     KernelRidgeRegressor,
     NystroemFeatures,
 )
-from surff.estimators import _base_ridge
+from surff.estimators import _rows_fit
 from surff.kernels import FourierMap
 from surff.linear import float32_error
 from surff.streaming import ArrayRows
@@ -60,14 +60,14 @@ def test_without_a_ridge_there_is_no_bound():
 def test_auto_takes_float32_where_it_is_safe(monkeypatch, options, chosen):
     X, y = problem()
     small = fitted(X, y, "auto", **options).coef_
-    monkeypatch.setattr(_base_ridge, "LARGE_GRAM", 0.0)
+    monkeypatch.setattr(_rows_fit, "LARGE_GRAM", 0.0)
     auto = fitted(X, y, "auto", **options).coef_
     assert_array_equal(auto, fitted(X, y, chosen, **options).coef_)
     assert_array_equal(small, fitted(X, y, "float64", **options).coef_)
 
 
 def test_auto_counts_rows_by_their_weights(monkeypatch):
-    monkeypatch.setattr(_base_ridge, "LARGE_GRAM", 0.0)
+    monkeypatch.setattr(_rows_fit, "LARGE_GRAM", 0.0)
     X, y = problem()
     features = FourierFeatures(100, gamma=0.5, random_state=0)
     for weight, chosen in ((1.0, "mixed"), (1000.0, "float64")):

@@ -16,7 +16,9 @@ from surff import (
     KernelRidgeRegressor,
     SurrogateLeverage,
 )
-from surff.linear import Data, NormalEquations, best_index, cholesky
+from surff.estimators._alphas import scored_path
+from surff.linear import NormalEquations, Solving, best_index, cholesky
+from surff.linear.criteria import CriterionOfEquations
 from surff.selection import Selection
 
 ALPHAS = [1e-3, 0.03, 0.7, 20.0]
@@ -492,7 +494,7 @@ def test_selected_features_score_as_chance_on_noise():
     assert honest.calibration_[0, 0] < fooled.calibration_[0, 0]
 
 
-class Folds:
+class Folds(CriterionOfEquations):
     """A criterion whose folds are never singular: the smallest alpha is best.
 
     For the second target it is the one nearest to 1.
@@ -500,7 +502,7 @@ class Folds:
 
     def __init__(self, equations, solver):
         self.total = equations
-        self.data = Data(None, None, None, None, None, True, solver)
+        self.solving = Solving(True, solver)
 
     def score(self, alphas):
         logs = np.log(alphas)
@@ -512,8 +514,7 @@ class Folds:
 def test_an_automatic_alpha_has_a_solution_for_all_rows(solver, per_target):
     Z = np.random.default_rng(0).normal(size=(30, 128)) * np.logspace(0, 3, 128)
     equations = NormalEquations(128, 2).update(Z.copy(), Z[:, :2])
-    model = KernelRidgeRegressor(solver=solver, alpha_per_target=per_target)
-    path = model._search(None, Folds(equations, solver))
+    path = scored_path(Folds(equations, solver), None, per_target)
     best = np.ravel(best_index(path))
     if per_target:
         assert abs(np.log10(path.alphas[best[1]])) <= 0.25  # half a step of the grid

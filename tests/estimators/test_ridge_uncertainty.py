@@ -297,7 +297,7 @@ def test_surrogate_leverage_adds_the_labels_up():
     model = KernelRidgeClassifier(features(select="surrogate"), alphas=0.7)
     model.fit(X, LABELS)
     signs = np.where(LABELS == 1, 1.0, -1.0)
-    alone = features(select="surrogate")._fit(X, signs)
+    alone = features(select="surrogate").fit_checked(X, signs)
     assert_array_equal(model.features_.frequencies_, alone.frequencies_)
 
 

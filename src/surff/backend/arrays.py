@@ -9,6 +9,7 @@ its own library.
 """
 
 import copy
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
@@ -24,6 +25,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 
 __all__ = [
+    "Array",
     "array_api_support",
     "asarray_like",
     "check_same_place",
@@ -42,6 +44,9 @@ __all__ = [
     "wide_dtype",
 ]
 
+
+#: Array of NumPy, SciPy or any library that follows the array API standard.
+Array: TypeAlias = Any
 
 #: DLPack's number of the host's processor.
 CPU = 1
@@ -185,13 +190,13 @@ def array_api_support(estimator):
     estimators with the tag then fail.
     """
     version = tuple(int(part) for part in scipy.__version__.split(".")[:2])
-    return version >= (1, 14) and estimator._numpy_only() is None
+    return version >= (1, 14) and estimator.numpy_only() is None
 
 
 def check_supported(estimator, X):
     """Refuse an array of another library where an option needs NumPy's.
 
-    Estimators that take such arrays have a method ``_numpy_only``. It returns None, or
+    Estimators that take such arrays have a method ``numpy_only``. It returns None, or
     the first option in the way: its name, its value and what to use instead.
 
     Raises
@@ -200,12 +205,14 @@ def check_supported(estimator, X):
         Naming the estimator or the option.
     """
     got = f"got X in the namespace {_name(namespace_of(X))}"
-    if not hasattr(estimator, "_numpy_only"):
+    found = None, estimator, None
+    if hasattr(estimator, "numpy_only"):
+        found = estimator.numpy_only()
+    if found is not None and found[1] is estimator:
         raise ValueError(
             f"{type(estimator).__name__} takes NumPy arrays and SciPy matrices alone, "
             f"{got}: convert X to NumPy."
         )
-    found = estimator._numpy_only()
     if found is not None:
         argument, value, instead = found
         raise ValueError(

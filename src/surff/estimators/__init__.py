@@ -1,13 +1,13 @@
 """What users fit: feature maps and models in scikit-learn's conventions.
 
-`FourierFeatures`, `NystroemFeatures`, the ridge models, the logistic one, and their
-files. It may import every room above it in `docs/design.md`: `adaptation`, `selection`,
-`linear`, `draws`, `kernels`, `streaming` and `backend`.
+`FourierFeatures`, `NystroemFeatures`, the ridge models, the logistic one, their files,
+and `Features`, the class that feature maps of your own derive from. It may import every
+room above it in `docs/design.md`: `adaptation`, `selection`, `linear`, `draws`,
+`kernels`, `streaming` and `backend`.
 """
 
-from surff.estimators._base_ridge import *
-from surff.estimators._linear import *
 from surff.estimators._targets import *
+from surff.estimators.base import *
 from surff.estimators.features import *
 from surff.estimators.logistic import *
 from surff.estimators.nystroem import *

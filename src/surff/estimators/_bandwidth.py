@@ -5,6 +5,7 @@ import numbers
 import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import (
     check_array,
@@ -19,6 +20,15 @@ from surff.streaming import (
     EntrySpread,
     WorkerRows,
 )
+
+__all__ = ["GAMMA_CONSTRAINTS", "bandwidth"]
+
+#: What the parameter ``gamma`` may be.
+GAMMA_CONSTRAINTS = [
+    StrOptions({"scale", "median"}),
+    Interval(numbers.Real, 0.0, None, closed="neither"),
+    "array-like",
+]
 
 
 def bandwidth(gamma, X, sample_weight=None, spread=None):

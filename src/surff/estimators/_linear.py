@@ -1,17 +1,14 @@
 """What every model on streamed features does with its feature map.
 
-Check and fit it, fit it anew to a split's rows, and decide by a linear function of its
+Check and fit it, fit it again to a split's rows, and decide by a linear function of its
 features, block by block. The models add what is minimised.
 """
 
+import numpy as np
 from array_api_compat import device
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import get_tags
-from sklearn.utils.validation import (
-    _check_n_features,
-    check_is_fitted,
-)
+from sklearn.utils.validation import _check_n_features, check_is_fitted
 
 from surff.backend import (
     check_same_place,
@@ -23,9 +20,17 @@ from surff.backend import (
     to_numpy,
     validated,
 )
+from surff.estimators.base import Features
 from surff.estimators.features import FourierFeatures
 
-__all__ = ["LinearOnFeatures", "winning_labels"]
+__all__ = [
+    "LinearOnFeatures",
+    "checked_features",
+    "fitted_features",
+    "refitting",
+    "weight_of_rows",
+    "winning_labels",
+]
 
 
 def winning_labels(classes, decisions):
@@ -51,67 +56,106 @@ def winning_labels(classes, decisions):
     return xp.take(classes, winners, axis=0)
 
 
+def checked_features(features):
+    """A clone of the feature map, its parameters checked; a frozen one as it is."""
+    if features is None:
+        return FourierFeatures()
+    inner = features.estimator if isinstance(features, FrozenEstimator) else features
+    if not isinstance(inner, Features):
+        raise TypeError(
+            "features must be None or an instance of surff.estimators.Features such as "
+            f"FourierFeatures(), got {features!r}."
+        )
+    if inner is not features:
+        return features
+    features = clone(features)
+    features.check_parameters()
+    return features
+
+
+def fitted_features(features, X, Y, sample_weight, *, names=None, spread=None):
+    """The feature map fitted to checked data; a frozen one as it is.
+
+    Parameters
+    ----------
+    features : Features or FrozenEstimator
+        From `checked_features`.
+    X, Y, sample_weight, spread
+        See `surff.estimators.Features.fit_checked`.
+    names : ndarray of str, optional
+        Names of the columns.
+    """
+    if isinstance(features, FrozenEstimator):
+        features = features.estimator
+        check_is_fitted(features)
+        _check_n_features(features, X, reset=False)
+        if hasattr(features, "frequencies_"):
+            check_same_place(features, features.frequencies_, X, "transform")
+        return features
+    features.fit_checked(X, Y, sample_weight, spread)
+    if names is not None:
+        features.feature_names_in_ = names
+    return _with_checked_map(features, X)
+
+
+def _with_checked_map(features, X):
+    """The features, if their map returns what it says; those of surff do."""
+    if type(features).__module__.startswith("surff.") or not hasattr(X, "dtype"):
+        return features
+    feature_map = features.feature_map()
+    if hasattr(X, "summed"):  # rows on workers
+        return features
+    row = rows_of(X, np.arange(1))
+    Z = feature_map(row)
+    if tuple(Z.shape) != (1, feature_map.n_components) or Z.dtype != feature_map.dtype:
+        raise ValueError(
+            f"features={features!r} must map a row to {feature_map.n_components} "
+            f"columns of {feature_map.dtype}, as n_components and dtype of their map "
+            f"say, got shape {tuple(Z.shape)} of {Z.dtype}."
+        )
+    return features
+
+
+def refitting(features, X, Y, sample_weight, dtype):
+    """What fits features to some of the rows, where they look at the targets.
+
+    Returns
+    -------
+    refit : callable or None
+        ``refit(rows)`` returns a map that computes in ``dtype``. None for features that
+        do not look at targets, and for frozen ones: they serve every split as they are.
+    """
+    if isinstance(features, FrozenEstimator) or not features.needs_target:
+        return None
+
+    def refit(rows):
+        weight = None if sample_weight is None else sample_weight[rows]
+        some = clone(features).fit_checked(rows_of(X, rows), Y[rows], weight)
+        return some.feature_map().astype(dtype)
+
+    return refit
+
+
+def weight_of_rows(sample_weight, X):
+    """Checked weights of the rows, not all zero; None if there are none."""
+    if sample_weight is None:
+        return None
+    sample_weight = checked_weight(sample_weight, X)
+    if not sample_weight.any():
+        raise ValueError("sample_weight must have a positive entry, got all zeros.")
+    return sample_weight
+
+
 class LinearOnFeatures(BaseEstimator):
     """A model ``features_(X) @ coef_.T + intercept_``, whose features are not stored.
 
     Subclasses have a parameter ``features``.
     """
 
-    def _checked_features(self):
-        """A clone of the feature map, its parameters checked; a frozen one as it is."""
-        features = FourierFeatures() if self.features is None else self.features
-        inner = (
-            features.estimator if isinstance(features, FrozenEstimator) else features
-        )
-        if isinstance(inner, type) or not hasattr(inner, "_map"):
-            raise TypeError(
-                "features must be None or a transformer of surff such as "
-                f"FourierFeatures(), got {features!r}."
-            )
-        if inner is not features:
-            return features
-        features = clone(features)
-        features._validate_params()
-        return features
-
-    def _fitted_features(self, features, X, Y, sample_weight, spread=None):
-        """The feature map fitted to checked data; a frozen one as it is.
-
-        ``spread`` is the `surff.streaming.EntrySpread` of all rows where ``X`` are some
-        of them.
-        """
-        if isinstance(features, FrozenEstimator):
-            features = features.estimator
-            check_is_fitted(features)
-            _check_n_features(features, X, reset=False)
-            if hasattr(features, "frequencies_"):
-                check_same_place(features, features.frequencies_, X, "transform")
-            return features
-        features._fit(X, Y, sample_weight, spread)
-        if hasattr(self, "feature_names_in_"):
-            features.feature_names_in_ = self.feature_names_in_
-        return features
-
-    def _refit(self, features, X, Y, sample_weight, dtype):
-        """What fits features to some of the rows, where they look at the targets.
-
-        Their maps compute in ``dtype``. Features that do not, and frozen ones, serve
-        every split as they are: None.
-        """
-        frozen = isinstance(features, FrozenEstimator)
-        if frozen or not get_tags(features).target_tags.required:
-            return None
-
-        def refit(rows):
-            weight = None if sample_weight is None else sample_weight[rows]
-            some = clone(features)._fit(rows_of(X, rows), Y[rows], weight)
-            return some._map().astype(dtype)
-
-        return refit
-
     def _decisions(self, X):
         """Linear predictions of checked rows, shape (n_samples, k)."""
-        feature_map, xp = self.features_._map().astype(X.dtype), namespace_of(X)
+        feature_map = self.features_.feature_map().astype(X.dtype)
+        xp = namespace_of(X)
         coef = xp.asarray(self.coef_, dtype=X.dtype)
         coef = xp.matrix_transpose(xp.reshape(coef, (-1, feature_map.n_components)))
         decisions = xp.empty(
@@ -130,15 +174,6 @@ class LinearOnFeatures(BaseEstimator):
         X = validated(self, X, reset=False)
         check_same_place(self, self.coef_, X, method)
         return X
-
-    def _checked_weight(self, sample_weight, X):
-        """Weights of the rows, None for none given."""
-        if sample_weight is None:
-            return None
-        sample_weight = checked_weight(sample_weight, X)
-        if not sample_weight.any():
-            raise ValueError("sample_weight must have a positive entry, got all zeros.")
-        return sample_weight
 
     @staticmethod
     def _outputs(decisions):

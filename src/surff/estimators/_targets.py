@@ -10,12 +10,13 @@ from sklearn.utils.validation import (
 from surff.streaming import Labels
 
 __all__ = [
+    "coded_targets",
     "numeric_targets",
     "one_vs_rest",
 ]
 
 
-def _coded(labels, y):
+def coded_targets(labels, y):
     """Targets as numbers, one-vs-rest of the labels if there are any."""
     if labels is None:
         Y = np.asarray(y, dtype=np.float64)
@@ -27,7 +28,7 @@ def numeric_targets(y, X):
     """Targets as numbers, shape (n_samples, n_targets): labels coded one-vs-rest."""
     check_consistent_length(X, y)
     y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
-    return _coded(Labels().update(y).values, y)
+    return coded_targets(Labels().update(y).values, y)
 
 
 def one_vs_rest(codes, n_classes):

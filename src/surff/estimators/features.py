@@ -1,61 +1,42 @@
 """Feature maps as scikit-learn transformers."""
 
 import numbers
-from functools import partial
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-    clone,
-)
-from sklearn.utils import get_tags
+from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_is_fitted
 
-from surff.adaptation import ADAPTATIONS
+from surff.adaptation import ADAPTATIONS, Adaptation, checked_adaptation
 from surff.backend import (
-    array_api_support,
     as_generator,
     asarray_like,
     check_same_place,
-    checked_weight,
+    flag_of,
     map_rows,
     numpy_dtype,
     one_of,
     other_namespace,
-    to_numpy_if_dispatched,
     validated,
     wide_dtype,
 )
-from surff.draws import DRAWS, split_weights
-from surff.estimators._bandwidth import bandwidth
-from surff.estimators._targets import _coded, numeric_targets
-from surff.kernels import KERNELS, ArrayFourierMap, FourierMap, OddFourierMap, WarpedMap
-from surff.selection import SELECTORS
-from surff.streaming import (
-    N_SAMPLE,
-    DaskRows,
-    Passes,
-    WorkerRows,
-    is_dask,
-    over_blocks,
-    survey,
+from surff.draws import DRAWS, checked_draw
+from surff.estimators._bandwidth import GAMMA_CONSTRAINTS, bandwidth
+from surff.estimators.base import Features, LooksAt, NumpyOnly
+from surff.kernels import (
+    KERNELS,
+    ArrayFourierMap,
+    FourierMap,
+    OddFourierMap,
+    WarpedMap,
 )
+from surff.selection import SELECTORS, Selector, checked_selection
+from surff.streaming import over_blocks
 
-__all__ = [
-    "FourierFeatures",
-    "fitted_on_workers",
-]
+__all__ = ["FourierFeatures"]
 
 
-class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FourierFeatures(Features):
     r"""Random Fourier features of a shift-invariant kernel.
 
     Maps a row x to
@@ -171,11 +152,7 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
         "n_components": [Interval(numbers.Integral, 1, None, closed="left")],
         "kernel": [StrOptions(set(KERNELS)), HasMethods(["sample", "scale", "kernel"])],
-        "gamma": [
-            StrOptions({"scale", "median"}),
-            Interval(numbers.Real, 0.0, None, closed="neither"),
-            "array-like",
-        ],
+        "gamma": GAMMA_CONSTRAINTS,
         "draw": [StrOptions(set(DRAWS)), HasMethods("draw")],
         "select": [None, StrOptions(set(SELECTORS)), HasMethods("select")],
         "adapt": [None, StrOptions(set(ADAPTATIONS)), HasMethods("adapt")],
@@ -201,111 +178,73 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.adapt = adapt
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, sample_weight=None):
-        """Draw the frequencies, and select among them if asked to.
+    def fit_checked(self, X, Y, sample_weight=None, spread=None):
+        """Draw the frequencies, select among them and adapt them.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape \
-                (n_samples, n_features)
-            Data, finite. float32 is kept, anything else becomes float64. Rows of a Dask
-            collection stay on the workers; see the guide to clusters.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
-            Labels or numbers; needed by selections that look at it and adaptations.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row weights, >= 0, used by selectors and adaptations.
-
-        Returns
-        -------
-        self
+        See `surff.estimators.Features.fit_checked`.
         """
-        if is_dask(X):
-            return fitted_on_workers(self, X, y, sample_weight)
-        X = validated(self, X)
-        Y = None if y is None else numeric_targets(to_numpy_if_dispatched(y), X)
-        if sample_weight is not None:
-            sample_weight = checked_weight(sample_weight, X)
-        return self._fit(X, Y, sample_weight)
-
-    def _fit(self, X, Y, sample_weight=None, spread=None):
-        """`fit` on checked data: ``Y`` is None or (n_samples, n_targets) numbers.
-
-        ``spread`` is the `EntrySpread` of all rows where ``X`` are some of them. ``X``
-        may be `WorkerRows` without `_needs_rows`, and then bring targets and weights.
-        """
-        measure = one_of("kernel", self.kernel, KERNELS, "sample")
-        draw = one_of("draw", self.draw, DRAWS, "draw")
+        gamma = bandwidth(self.gamma, X, sample_weight, spread)
         rng = as_generator(self.random_state)
-        n_features = X.shape[1]
-        n_frequencies = (self.n_components + 1) // 2
-        self.gamma_ = bandwidth(self.gamma, X, sample_weight, spread)
-        scale = measure.scale(self.gamma_)
-
-        def drawn(n):
-            frequencies, weights = split_weights(draw.draw(measure, n, n_features, rng))
-            return (scale * frequencies).astype(numpy_dtype(X), copy=False), weights
-
-        def candidates(n):
-            frequencies, weights = drawn(n)
-            if weights is not None:
-                raise ValueError(
-                    f"draw={self.draw!r} weights its frequencies, and so does "
-                    f"select={self.select!r}: use select=None or another draw."
-                )
-            return np.asarray(frequencies)
-
-        if self.select is None:
-            frequencies, weights = drawn(n_frequencies)
-            if weights is None:
-                weights = np.ones(n_frequencies)
-            elif weights.min() < 0:
-                raise ValueError(
-                    f"draw={self.draw!r} gives negative weights, which no real feature "
-                    "map can carry: use signed=False, or "
-                    "surff.kernels.kernel_estimate for the kernel alone."
-                )
-        else:
-            selector = one_of("select", self.select, SELECTORS, "select")
-            if Y is None and getattr(selector, "needs_target", True):
-                raise ValueError(
-                    f"select={self.select!r} scores frequencies with the target: fit "
-                    "requires y to be passed, but the target y is None."
-                )
-            frequencies, weights = clone(selector).select(
-                candidates, X, Y, n_frequencies, rng, sample_weight
-            )
+        candidates = _Candidates(self, gamma, X, rng)
+        frequencies, weights = self._chosen(candidates, X, Y, rng, sample_weight)
         warp = None
         if self.adapt is not None:
-            frequencies, warp = self._adapted(
-                frequencies, weights, X, Y, rng, sample_weight
-            )
-            weights = np.ones(n_frequencies)
+            start = np.asarray(frequencies), weights
+            frequencies, warp = self._adapted(*start, X, Y, rng, sample_weight)
+            weights = np.ones(len(frequencies))
         if other_namespace(X) is not None:
             frequencies = asarray_like(np.asarray(frequencies), X)
             weights = asarray_like(weights, X, wide_dtype(X))
             if warp is not None:
                 warp = asarray_like(warp, X, wide_dtype(X))
-        self.frequencies_, self.importance_weights_ = frequencies, weights
-        if isinstance(self.frequencies_, np.ndarray):
+        elif isinstance(frequencies, np.ndarray):
             # Laid out by feature, as products read them: for sparse rows every call of
             # transform would copy them, for dense ones every block a little longer.
-            self.frequencies_ = np.asfortranarray(self.frequencies_)
-        for name in ("phase_", "warp_"):
-            self.__dict__.pop(name, None)  # an earlier fit's
-        if warp is not None:
-            self.warp_ = warp
+            frequencies = np.asfortranarray(frequencies)
+        phase = None
         if self.n_components % 2:
             # Drawn last: more columns extend the same frequencies.
-            self.phase_ = float(rng.uniform(0.0, 2.0 * np.pi))
-        self.n_features_in_ = n_features
-        self._n_features_out = self.n_components
+            phase = float(rng.uniform(0.0, 2.0 * np.pi))
+        self.gamma_, self.n_features_in_ = gamma, X.shape[1]
+        self.frequencies_, self.importance_weights_ = frequencies, weights
+        for name, value in (("phase_", phase), ("warp_", warp)):
+            if value is not None:
+                setattr(self, name, value)
+            else:
+                vars(self).pop(name, None)  # an earlier fit's
         return self
+
+    def _chosen(self, candidates, X, Y, rng, sample_weight):
+        """Frequencies that are drawn or selected, and their weights."""
+        n_frequencies = (self.n_components + 1) // 2
+        if self.select is None:
+            frequencies, weights = candidates.draw(n_frequencies)
+            if weights is None:
+                return frequencies, np.ones(n_frequencies)
+            if weights.min() < 0:
+                raise ValueError(
+                    f"draw={self.draw!r} gives negative weights, which no real feature "
+                    "map can carry: use signed=False, or "
+                    "surff.kernels.kernel_estimate for the kernel alone."
+                )
+            return frequencies, weights
+        selector = clone(one_of("select", self.select, SELECTORS, "select"), safe=False)
+        if Y is None and flag_of(selector, Selector, "needs_target"):
+            raise ValueError(
+                f"select={self.select!r} scores frequencies with the target: fit "
+                "requires y to be passed, but the target y is None."
+            )
+        selection = selector.select(
+            candidates.pool, X, Y, n_frequencies, rng, sample_weight
+        )
+        return checked_selection(selection, n_frequencies, X.shape[1])
 
     def _adapted(self, frequencies, weights, X, Y, rng, sample_weight):
         """Frequencies that the draw or the selection gave, moved, and the warp."""
-        adaptation = clone(one_of("adapt", self.adapt, ADAPTATIONS, "adapt"))
-        if Y is None and getattr(adaptation, "needs_target", True):
+        adaptation = clone(
+            one_of("adapt", self.adapt, ADAPTATIONS, "adapt"), safe=False
+        )
+        if Y is None and flag_of(adaptation, Adaptation, "needs_target"):
             raise ValueError(
                 f"adapt={self.adapt!r} fits the frequencies to the target: fit "
                 "requires y to be passed, but the target y is None."
@@ -315,39 +254,45 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 f"draw={self.draw!r} weights its frequencies, and adapt={self.adapt!r} "
                 "moves frequencies of equal weights: use adapt=None or another draw."
             )
-        return adaptation.adapt(np.asarray(frequencies), X, Y, rng, sample_weight)
+        adapted = adaptation.adapt(frequencies, X, Y, rng, sample_weight)
+        return checked_adaptation(adapted, *frequencies.shape)
 
-    def _looks_at_rows(self):
-        """Whether `fit` looks at more of ``X`` than the number of its columns."""
-        return isinstance(self.gamma, str) or not (
-            self.select is None and self.adapt is None
-        )
+    @property
+    def needs_target(self):
+        """Whether the selection or the adaptation looks at the targets."""
+        return any(self._flag(name, "needs_target") for name in ("select", "adapt"))
 
-    def _needs_rows(self):
-        """Whether `fit` needs rows themselves and not only sums over them."""
-        if self.adapt is not None or _is_name(self.gamma, "median"):
-            return True
+    def looks_at(self):
+        """Return what fitting looks at of ``X``; see `surff.estimators.Features`."""
+        is_name = isinstance(self.gamma, str)
+        if self.adapt is not None or (is_name and self.gamma == "median"):
+            return LooksAt.ROWS
         if self.select is None:
-            return False
-        selector = one_of("select", self.select, SELECTORS, "select")
-        return getattr(selector, "needs_rows", True)
+            return LooksAt.SUMS if is_name else LooksAt.COLUMNS
+        return LooksAt.ROWS if self._flag("select", "needs_rows") else LooksAt.SUMS
 
-    def _numpy_only(self):
-        """See `surff.backend.check_supported`."""
-        for name, table in (("select", SELECTORS), ("adapt", ADAPTATIONS)):
+    def numpy_only(self):
+        """Return the option that needs NumPy arrays, or None."""
+        for name, (table, _) in _PARTS.items():
             part = getattr(self, name, None)  # stored models may be older
-            if part is None or _flag(part, table, "takes_arrays", False):
+            if part is None or self._flag(name, "takes_arrays"):
                 continue
-            able = [
-                name
-                for name, rule in sorted(table.items())
-                if getattr(rule, "takes_arrays", False)
-            ]
-            return name, part, f"None or one of {able}"
+            able = [key for key, rule in sorted(table.items()) if rule.takes_arrays]
+            return NumpyOnly(name, part, f"None or one of {able}")
         return None
 
-    def _map(self):
-        """The fitted map of checked row blocks."""
+    def _flag(self, name, flag):
+        """What the selector or the adaptation says of itself; False if it is None."""
+        part = getattr(self, name)
+        table, base = _PARTS[name]
+        if isinstance(part, str):
+            part = table.get(part)
+        # An instance answers for its parameters; of a name, one with the defaults.
+        part = part() if isinstance(part, type) else part
+        return part is not None and flag_of(part, base, flag)
+
+    def feature_map(self):
+        """Return the fitted map of checked blocks of rows."""
         frequencies, weights = self.frequencies_, self.importance_weights_
         if (xp := other_namespace(weights)) is not None:
             amplitudes = xp.astype(xp.sqrt(weights), frequencies.dtype)
@@ -378,60 +323,51 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_is_fitted(self)
         X = validated(self, X, reset=False)
         check_same_place(self, self.importance_weights_, X, "transform")
-        return map_rows(self._map().astype(X.dtype), X)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.array_api_support = array_api_support(self)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.target_tags.required = _flag(
-            self.select, SELECTORS, "needs_target", False
-        ) or _flag(self.adapt, ADAPTATIONS, "needs_target", True)
-        return tags
+        return map_rows(self.feature_map().astype(X.dtype), X)
 
 
-def _is_name(value, name):
-    """Whether a parameter is that name, and not an array or an object."""
-    return isinstance(value, str) and value == name
+class _Candidates:
+    """Frequencies of a feature map's draw, in units of the data.
 
+    Parameters
+    ----------
+    features : FourierFeatures
+    gamma : float or ndarray of shape (n_features,)
+        Bandwidth.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        Says how many columns, and which dtype.
+    rng : numpy.random.Generator
+    """
 
-def fitted_on_workers(features, X, y, sample_weight):
-    """Fit features to Dask collections, from sums or a sample of the rows."""
-    if get_tags(features).input_tags.pairwise:
-        raise ValueError(
-            "features with kernel='precomputed' cannot be fitted to rows on workers: a "
-            "row has a column for each of the others."
+    def __init__(self, features, gamma, X, rng):
+        self.features, self.rng = features, rng
+        self.n_features, self.dtype = X.shape[1], numpy_dtype(X)
+        self.measure = one_of("kernel", features.kernel, KERNELS, "sample")
+        self.scale = self.measure.scale(gamma)
+
+    def draw(self, n):
+        """Frequencies, and their weights or None."""
+        draw = one_of("draw", self.features.draw, DRAWS, "draw")
+        drawn = draw.draw(self.measure, n, self.n_features, self.rng)
+        frequencies, weights = checked_draw(
+            drawn, self.features.draw, n, self.n_features
         )
+        return (self.scale * frequencies).astype(self.dtype, copy=False), weights
 
-    def check(X, y, first):
-        X = validated(features, X, reset=first)
-        if y is not None:
-            y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
-            check_consistent_length(X, y)
-        return X, y
-
-    needs_rows = features._needs_rows()
-    passes = Passes(DaskRows(X, y, sample_weight), check)
-    whole = needs_rows or features._looks_at_rows()
-    sample, spread, labels = survey(
-        passes, N_SAMPLE if needs_rows else 1, whole, whole and y is not None
-    )
-    coded = None
-    if labels is not None:
-        coded = partial(_coded, labels.values)
-    rows, Y, weight = sample.X, None, sample.sample_weight
-    if coded is not None:
-        Y = coded(sample.y)
-    if not needs_rows:
-        rows, weight = WorkerRows(passes, coded), None
-    elif weight is not None and not weight.any():
-        raise ValueError("sample_weight must have a positive entry, got all zeros.")
-    return features._fit(rows, Y, weight, spread)
+    def pool(self, n):
+        """Frequencies without weights, as selectors take them."""
+        frequencies, weights = self.draw(n)
+        if weights is not None:
+            raise ValueError(
+                f"draw={self.features.draw!r} weights its frequencies, and so does "
+                f"select={self.features.select!r}: use select=None or another draw."
+            )
+        return np.asarray(frequencies)
 
 
-def _flag(part, table, name, default):
-    """What a selector or an adaptation, by name or not, says of itself."""
-    if isinstance(part, str):
-        part = table.get(part)
-    return part is not None and getattr(part, name, default)
+#: Parts that may look at the data: their tables, and the classes whose flags are the
+#: defaults for objects of users.
+_PARTS = {
+    "select": (SELECTORS, Selector),
+    "adapt": (ADAPTATIONS, Adaptation),
+}

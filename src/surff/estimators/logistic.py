@@ -2,6 +2,7 @@
 
 import numbers
 import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
@@ -12,12 +13,21 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from surff.backend import validated
-from surff.estimators._linear import LinearOnFeatures, winning_labels
+from surff.estimators._alphas import best_alpha, checked_alphas, scored_path
+from surff.estimators._atomic import all_or_nothing
+from surff.estimators._linear import (
+    LinearOnFeatures,
+    checked_features,
+    fitted_features,
+    refitting,
+    weight_of_rows,
+    winning_labels,
+)
 from surff.estimators._targets import one_vs_rest
 from surff.linear import (
-    AlphaPath,
+    AutoGrid,
+    Criterion,
     accumulate,
-    best_index,
     logistic_path,
     loss_and_gradient,
     relative_grid,
@@ -29,14 +39,15 @@ __all__ = [
     "KernelLogisticClassifier",
 ]
 
-#: ``alphas="auto"``: decades relative to the mean eigenvalue of the Gram matrix, how
-#: far the grid may grow when the best lies at an end, and by what.
-AUTO_DECADES = np.arange(-4.0, 1.5, 0.5)
-AUTO_LIMITS = (-9.0, 5.0)
-AUTO_STEP = np.arange(0.5, 2.5, 0.5)
+#: ``alphas="auto"``, relative to the mean eigenvalue of the Gram matrix: smaller alphas
+#: take more passes.
+AUTO_GRID = AutoGrid(np.arange(-4.0, 1.5, 0.5), (-9.0, 5.0), np.arange(0.5, 2.5, 0.5))
 
-#: Least tolerance, and most passes, of the fits that only rank alphas.
-PATH_TOL, PATH_PASSES = 1e-3, 200
+#: Smallest tolerance of the fits that only rank alphas.
+PATH_TOL = 1e-3
+
+#: Largest number of passes of the fits that only rank alphas.
+PATH_PASSES = 200
 
 
 class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
@@ -145,6 +156,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         self.tol = tol
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing()
     def fit(self, X, y, sample_weight=None):
         """Fit the feature map, choose alpha and minimise.
 
@@ -163,39 +175,39 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         """
         X, y = validated(self, X, y)
         check_classification_targets(y)
-        sample_weight = self._checked_weight(sample_weight, X)
+        sample_weight = weight_of_rows(sample_weight, X)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 "y must hold at least two classes, got one class: "
                 f"{self.classes_.tolist()[0]!r}."
             )
+        alphas = checked_alphas(self.alphas, zero=False)
         Y = one_vs_rest(codes, len(self.classes_))
-        features = self._checked_features()
-        refit = self._refit(features, X, Y, sample_weight, X.dtype)
-        self.features_ = self._fitted_features(features, X, Y, sample_weight)
-        feature_map = self.features_._map().astype(X.dtype)
-        self.__dict__.pop("alpha_path_", None)  # an earlier fit's
-        alphas = self._checked_alphas()
+        unfitted = checked_features(self.features)
+        refit = refitting(unfitted, X, Y, sample_weight, X.dtype)
+        names = getattr(self, "feature_names_in_", None)
+        self.features_ = fitted_features(unfitted, X, Y, sample_weight, names=names)
+        feature_map = self.features_.feature_map().astype(X.dtype)
         no_target = np.zeros((X.shape[0], 0))
         if alphas is not None and len(alphas) == 1:
             total = accumulate(feature_map, X, no_target, sample_weight)
             self.alpha_, self.best_score_ = float(alphas[0]), None
         else:
             folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
-            total, sides = splits_equations(
+            total, splits = splits_equations(
                 feature_map, X, no_target, folds, sample_weight, refit
             )
-
-            def splits():
-                return zip(sides(), (train for train, _ in folds), strict=True)
-
-            self.alpha_path_ = self._search(
-                alphas, total, splits, X, codes, sample_weight
+            criterion = HeldOutLogLoss(
+                LogisticData(X, codes, sample_weight, len(self.classes_)),
+                total,
+                lambda: zip(splits(), (train for train, _ in folds), strict=True),
+                self.fit_intercept,
+                max(self.tol, PATH_TOL),
+                min(self.max_iter, PATH_PASSES),
             )
-            best = best_index(self.alpha_path_)
-            self.alpha_ = float(self.alpha_path_.alphas[best])
-            self.best_score_ = float(self.alpha_path_.scores[best].mean())
+            self.alpha_path_ = scored_path(criterion, alphas)
+            self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
         coefs, intercepts, converged, self.n_iter_ = logistic_path(
             feature_map,
             X,
@@ -213,76 +225,11 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
                 f"the fit is not done after max_iter={self.max_iter} passes; increase "
                 "max_iter, tol or alphas.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=4,
             )
         self.coef_ = coefs[:, 0].T.astype(X.dtype)
         self.intercept_ = intercepts[0].astype(X.dtype)
         return self
-
-    def _checked_alphas(self):
-        """Ascending array of alphas, or None for "auto"."""
-        if isinstance(self.alphas, str):
-            return None
-        alphas = np.unique(np.asarray(self.alphas, dtype=np.float64))
-        if alphas.size == 0 or not np.all((alphas > 0) & np.isfinite(alphas)):
-            raise ValueError(
-                "alphas must be 'auto', a number > 0 or a non-empty sequence of them, "
-                f"got {self.alphas!r}."
-            )
-        return alphas
-
-    def _search(self, alphas, total, splits, X, codes, sample_weight):
-        """Scores of the grid; the automatic one grows while the best is at an end."""
-
-        def score(alphas):
-            """Negative log loss per held-out row, shape (n_alphas, n_splits)."""
-            columns = []
-            for split, train in splits():
-                test = split.test_rows
-                coefs, intercepts, *_ = logistic_path(
-                    split.feature_map,
-                    X,
-                    codes,
-                    split.train,
-                    alphas,
-                    sample_weight,
-                    train,
-                    n_classes=len(self.classes_),
-                    fit_intercept=self.fit_intercept,
-                    tol=max(self.tol, PATH_TOL),
-                    max_iter=min(self.max_iter, PATH_PASSES),
-                )
-                held_out, *_ = loss_and_gradient(
-                    split.feature_map, X, codes, coefs, intercepts, sample_weight, test
-                )
-                weight = len(test)
-                if sample_weight is not None:
-                    weight = sample_weight[test].sum()
-                columns.append(-held_out / weight)
-            return np.column_stack(columns)
-
-        if alphas is not None:
-            return AlphaPath(alphas, score(alphas))
-        decades = AUTO_DECADES
-
-        def grid(decades):
-            return relative_grid(total, self.fit_intercept, decades)
-
-        path = AlphaPath(grid(decades), score(grid(decades)))
-        while True:
-            best = best_index(path)
-            if best == 0 and decades[0] > AUTO_LIMITS[0]:
-                new = decades[0] - AUTO_STEP[::-1]
-            elif best == len(decades) - 1 and decades[-1] < AUTO_LIMITS[1]:
-                new = decades[-1] + AUTO_STEP
-            else:
-                return path
-            order = np.argsort(decades := np.concatenate([decades, new]))
-            path = AlphaPath(
-                np.concatenate([path.alphas, grid(new)])[order],
-                np.concatenate([path.scores, score(grid(new))])[order],
-            )
-            decades = decades[order]
 
     @over_blocks
     def decision_function(self, X):
@@ -352,3 +299,72 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         if decisions.shape[1] == 1:
             return -np.logaddexp(0.0, np.hstack([decisions, -decisions]))
         return decisions - logsumexp(decisions, axis=1, keepdims=True)
+
+
+class LogisticData(NamedTuple):
+    """Rows in memory and the numbers of their classes."""
+
+    X: Any  # (n_samples, n_features)
+    codes: np.ndarray  # (n_samples,)
+    sample_weight: np.ndarray | None  # (n_samples,)
+    n_classes: int
+
+
+class HeldOutLogLoss(Criterion):
+    """Negative log loss per held-out row.
+
+    Parameters
+    ----------
+    data : LogisticData
+    total : NormalEquations
+        Of all rows.
+    splits : callable
+        ``splits()`` iterates over pairs of a `surff.linear.Split` and the rows of its
+        training side.
+    fit_intercept : bool
+    tol, max_iter
+        Of the fits, see `surff.linear.logistic_path`.
+    """
+
+    auto_grid = AUTO_GRID
+
+    def __init__(self, data, total, splits, fit_intercept, tol, max_iter):
+        self.data, self.total, self.splits = data, total, splits
+        self.fit_intercept, self.tol, self.max_iter = fit_intercept, tol, max_iter
+
+    def score(self, alphas):
+        """Scores of every alpha, shape (n_alphas, n_splits, 1)."""
+        X, codes, sample_weight, n_classes = self.data
+        columns = []
+        for split, train in self.splits():
+            test = split.test_rows
+            coefs, intercepts, *_ = logistic_path(
+                split.feature_map,
+                X,
+                codes,
+                split.train,
+                alphas,
+                sample_weight,
+                train,
+                n_classes=n_classes,
+                fit_intercept=self.fit_intercept,
+                tol=self.tol,
+                max_iter=self.max_iter,
+            )
+            held_out, *_ = loss_and_gradient(
+                split.feature_map, X, codes, coefs, intercepts, sample_weight, test
+            )
+            weight = len(test)
+            if sample_weight is not None:
+                weight = sample_weight[test].sum()
+            columns.append(-held_out / weight)
+        return np.column_stack(columns)[:, :, None]
+
+    def alphas_at(self, decades):
+        """Alphas at ``10**decades`` times the mean eigenvalue of the Gram matrix."""
+        return relative_grid(self.total, self.fit_intercept, decades)
+
+    def largest_singular(self, alphas):
+        """None: every alpha above 0 has a solution."""
+        del alphas
+        return

@@ -5,23 +5,13 @@ import warnings
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_array
 
-from surff.backend import as_generator, map_rows, validated
-from surff.estimators._bandwidth import bandwidth
-from surff.estimators.features import FourierFeatures, fitted_on_workers
+from surff.backend import as_generator
+from surff.estimators._bandwidth import GAMMA_CONSTRAINTS, bandwidth
+from surff.estimators.base import Features, NumpyOnly
 from surff.kernels import (
     KERNELS,
     NEGATIVE_SHARE,
@@ -33,14 +23,11 @@ from surff.kernels import (
     inverse_root,
 )
 from surff.selection import LANDMARK_RULES, kmeans_centres
-from surff.streaming import is_dask, over_blocks
 
 __all__ = ["NystroemFeatures"]
 
 
-class NystroemFeatures(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class NystroemFeatures(Features):
     r"""Nystrom features of any kernel, from landmarks chosen by what the data say.
 
     Maps a row x to
@@ -134,13 +121,13 @@ class NystroemFeatures(
             HasMethods("kernel"),
             callable,
         ],
-        "gamma": FourierFeatures._parameter_constraints["gamma"],
+        "gamma": GAMMA_CONSTRAINTS,
         "landmarks": [
             StrOptions({*LANDMARK_RULES, "kmeans"}),
             "array-like",
             "sparse matrix",
         ],
-        "random_state": FourierFeatures._parameter_constraints["random_state"],
+        "random_state": ["random_state", np.random.Generator],
         "degree": [Interval(numbers.Real, 1, None, closed="left"), None],
         "coef0": [Interval(numbers.Real, None, None, closed="neither"), None],
         "kernel_params": [dict, None],
@@ -167,64 +154,34 @@ class NystroemFeatures(
         self.coef0 = coef0
         self.kernel_params = kernel_params
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, sample_weight=None):
-        """Choose the landmarks and compute their normalization.
+    needs_target = False
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape \
-                (n_samples, n_features)
-            Data, finite; the kernel matrix of the rows for ``kernel="precomputed"``.
-            float32 is kept, anything else becomes float64. Of a Dask collection
-            landmarks are chosen among a sample of rows; see the guide to clusters.
-        y : ignored
-            Landmarks do not depend on it.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row weights, >= 0: for the rules, weight w counts as the row repeated w
-            times.
+    def fit_checked(self, X, Y, sample_weight=None, spread=None):
+        """Choose the landmarks and compute their normalization; ``Y`` is not looked at.
 
-        Returns
-        -------
-        self
+        See `surff.estimators.Features.fit_checked`.
         """
-        if is_dask(X):
-            return fitted_on_workers(self, X, None, sample_weight)
-        X = validated(self, X)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=X.dtype, ensure_non_negative=True
-            )
-            if not sample_weight.any():
-                raise ValueError(
-                    "sample_weight must have a positive entry, got all zeros."
-                )
-        return self._fit(X, None, sample_weight)
-
-    def _fit(self, X, Y, sample_weight=None, spread=None):
-        """`fit` on checked data; ``Y`` is ignored.
-
-        ``spread`` is the `surff.streaming.EntrySpread` of all rows where ``X`` are some
-        of them.
-        """
+        del Y
+        if sample_weight is not None and not sample_weight.any():
+            raise ValueError("sample_weight must have a positive entry, got all zeros.")
         if self._is_precomputed() and X.shape[0] != X.shape[1]:
             raise ValueError(
                 "X must be the square kernel matrix of the rows for "
                 f"kernel='precomputed', got shape {X.shape}."
             )
-        self.gamma_ = self._checked_gamma(X, sample_weight, spread)
-        kernel = self._kernel()
+        gamma = self._checked_gamma(X, sample_weight, spread)
+        kernel = self._kernel(gamma)
         rng = as_generator(self.random_state)
         chosen = self._choose(kernel, X, rng, sample_weight)
         if chosen.ndim == 1:
             matrix = KernelMatrix(kernel, X)
-            self.landmark_indices_ = chosen
-            self.landmarks_ = None if self._is_precomputed() else X[chosen]
+            indices = chosen
+            landmarks = None if self._is_precomputed() else X[chosen]
             K = matrix.block(chosen, chosen)
-            self.normalization_, smallest = inverse_root(K, matrix.eps)
+            normalization, smallest = inverse_root(K, matrix.eps)
         else:
-            self.landmark_indices_, self.landmarks_ = None, chosen
-            self.normalization_, smallest = inverse_root(kernel(chosen, chosen))
+            indices, landmarks = None, chosen
+            normalization, smallest = inverse_root(kernel(chosen, chosen))
         if smallest < -NEGATIVE_SHARE:
             warnings.warn(
                 f"kernel={self.kernel!r} is not positive semi-definite on the "
@@ -232,9 +189,9 @@ class NystroemFeatures(
                 "largest. Its negative part is left out.",
                 stacklevel=4,
             )
-        self._dtype = X.dtype
-        self.n_features_in_ = X.shape[1]
-        self._n_features_out = self.normalization_.shape[1]
+        self.landmark_indices_, self.landmarks_ = indices, landmarks
+        self.gamma_, self.normalization_ = gamma, normalization
+        self._dtype, self.n_features_in_ = X.dtype, X.shape[1]
         return self
 
     def _is_precomputed(self):
@@ -277,7 +234,7 @@ class NystroemFeatures(
             )
         return bandwidth(self.gamma, X, sample_weight, spread)
 
-    def _kernel(self):
+    def _kernel(self, gamma):
         """What evaluates blocks of the kernel."""
         if isinstance(self.kernel, type):
             raise TypeError(
@@ -287,7 +244,7 @@ class NystroemFeatures(
         params = {} if self.kernel_params is None else dict(self.kernel_params)
         if self._is_spectral() and isinstance(self.kernel, str):
             try:
-                return SpectralKernel(KERNELS[self.kernel](**params), self.gamma_)
+                return SpectralKernel(KERNELS[self.kernel](**params), gamma)
             except TypeError as error:
                 raise ValueError(
                     f"kernel_params must hold parameters of kernel={self.kernel!r}, "
@@ -299,10 +256,10 @@ class NystroemFeatures(
                 f"{params!r}."
             )
         if self._is_spectral():
-            return SpectralKernel(self.kernel, self.gamma_)
+            return SpectralKernel(self.kernel, gamma)
         if self._is_precomputed():
             return PrecomputedKernel()
-        own = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
+        own = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
         params.update((key, value) for key, value in own.items() if value is not None)
         return PairwiseKernel(self.kernel, params)
 
@@ -335,46 +292,22 @@ class NystroemFeatures(
             )
         return landmarks.copy()
 
-    def _looks_at_rows(self):
-        """Whether `fit` looks at more of ``X`` than the number of its columns."""
-        return True
-
-    def _needs_rows(self):
-        """Whether `fit` needs rows themselves and not only sums over them."""
-        return True
-
-    def _map(self):
-        """The fitted map of checked row blocks."""
+    def feature_map(self):
+        """Return the fitted map of checked blocks of rows."""
         landmarks = self.landmarks_
         if landmarks is None:
             landmarks = self.landmark_indices_
-        return NystroemMap(self._kernel(), landmarks, self.normalization_, self._dtype)
+        return NystroemMap(
+            self._kernel(self.gamma_), landmarks, self.normalization_, self._dtype
+        )
 
-    @over_blocks
-    def transform(self, X):
-        """Map rows to features.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape \
-                (n_samples, n_features)
-            Data, finite; kernel values of rows and training rows for
-            ``kernel="precomputed"``.
-
-        Returns
-        -------
-        Z : ndarray, or lazy Dask array, of shape (n_samples, m)
-            Features; dtype of ``X``.
-        """
-        check_is_fitted(self)
-        X = validated(self, X, reset=False)
-        return map_rows(self._map().astype(X.dtype), X)
+    def numpy_only(self):
+        """Return the option that needs NumPy arrays: all do."""
+        return NumpyOnly("features", self, "FourierFeatures")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._is_precomputed()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

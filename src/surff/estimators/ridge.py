@@ -26,13 +26,16 @@ from surff.backend import (
     to_numpy_if_dispatched,
     validated,
 )
+from surff.estimators._atomic import all_or_nothing
 from surff.estimators._base_ridge import (
+    PRIVATE_RESULTS,
+    RIDGE_CONSTRAINTS,
     BaseKernelRidge,
     check_columns,
     learns_in_pieces,
     streams,
 )
-from surff.estimators._linear import winning_labels
+from surff.estimators._linear import weight_of_rows, winning_labels
 from surff.estimators._targets import one_vs_rest
 from surff.linear import (
     R2,
@@ -193,7 +196,7 @@ class KernelRidgeRegressor(
     _is_classifier = False
 
     _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
-        **BaseKernelRidge._parameter_constraints,
+        **RIDGE_CONSTRAINTS,
         "alpha_per_target": ["boolean"],
     }
 
@@ -230,7 +233,7 @@ class KernelRidgeRegressor(
         y = to_numpy_if_dispatched(y)
         X, y = validated(self, X, y, multi_output=True, y_numeric=True, reset=reset)
         y = y.astype(np.float64)
-        return X, y, y.reshape(len(y), -1), self._checked_weight(sample_weight, X)
+        return X, y, y.reshape(len(y), -1), weight_of_rows(sample_weight, X)
 
     _streamed_scoring = (None, "r2", "neg_mean_squared_error")
 
@@ -240,8 +243,9 @@ class KernelRidgeRegressor(
         X, y, _, _ = self._validated(X, y, None, reset=first)
         return X, y
 
-    def _set_targets(self, y, classes):
+    def _learn_targets(self, y, classes):
         """Nothing to learn of numbers."""
+        del y, classes
 
     @staticmethod
     def _coded(y):
@@ -254,6 +258,7 @@ class KernelRidgeRegressor(
             self.coef_, self.intercept_ = self.coef_[0, ...], self.intercept_[0]
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing(private=PRIVATE_RESULTS)
     def fit(self, X, y, sample_weight=None):
         """Fit the feature map, choose alpha and solve.
 
@@ -281,6 +286,7 @@ class KernelRidgeRegressor(
 
     @available_if(learns_in_pieces)
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing(again=False)
     def partial_fit(self, X, y, sample_weight=None):
         """Add rows to the model.
 
@@ -316,6 +322,7 @@ class KernelRidgeRegressor(
 
     @available_if(streams)
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing(private=PRIVATE_RESULTS)
     def fit_stream(self, source, *, n_sample=10_000):
         """Fit to a source of rows that need not fit in memory.
 
@@ -348,7 +355,8 @@ class KernelRidgeRegressor(
         features look at the targets, the rows of their sample, at most half of all, are
         not held out. There is no such method with ``gammas``.
         """
-        return self._fit_stream(source, None, n_sample)
+        self._fit_source(source, None, n_sample)
+        return self
 
     def score_stream(self, source):
         """R2 of the predictions for a source; the mean of those of several targets.
@@ -363,10 +371,11 @@ class KernelRidgeRegressor(
         score : float
         """
         check_is_fitted(self)
-        model = without_sums(self)
-        errors, sums = model._fitted_passes(source, checked_numbers).reduce(
-            functools.partial(no_errors, np.atleast_2d(self.coef_).shape[0]),
-            functools.partial(add_errors, model=model),
+        predict = without_sums(self).predict_checked
+        offset = np.atleast_1d(self.intercept_)
+        errors, sums = self._passes_over(source, checked_numbers).reduce(
+            functools.partial(no_errors, len(offset)),
+            functools.partial(add_errors, predict=predict, offset=offset),
             merge_errors,
         )
         return float(R2.from_sums(errors, sums).mean())
@@ -382,12 +391,12 @@ class KernelRidgeRegressor(
                 "alpha_per_target needs a score of each target: scoring must be None, "
                 f"'r2' or 'neg_mean_squared_error', got {self.scoring!r}."
             )
-        return ScorerOf(self, self.scoring, data.X, y)
+        outputs = self._outputs
+        return ScorerOf(self, self.scoring, data.X, y, outputs, outputs)
 
-    _predictions = staticmethod(BaseKernelRidge._outputs)
-
-    def _shaped(self, decisions):
-        """Predictions as `predict` returns them."""
+    def predict_checked(self, X):
+        """Predict checked rows, with no look at their names or types."""
+        decisions = self._decisions(X)
         return decisions[:, 0] if np.ndim(self.coef_) == 1 else decisions
 
     @over_blocks
@@ -423,7 +432,7 @@ class KernelRidgeRegressor(
         ``O(m^3)``; rows cost ``O(m^2)`` each.
         """
         X = self._checked(X, "predict")
-        mean = self._shaped(self._decisions(X))
+        mean = self.predict_checked(X)
         if not return_std:
             return mean
         if other_namespace(X) is not None:
@@ -445,9 +454,10 @@ class KernelRidgeRegressor(
             self._posterior_ = posterior(
                 self.equations_,
                 np.broadcast_to(self.alpha_, self.equations_.target_sum.shape),
-                self.fit_intercept,
+                # Of the fit, whatever was set since; older model files have none.
+                getattr(self, "_with_intercept", self.fit_intercept),
             )
-        feature_map = self.features_._map().astype(X.dtype)
+        feature_map = self.features_.feature_map().astype(X.dtype)
         return standard_deviations(self._posterior_, feature_map, X)
 
 
@@ -538,7 +548,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
     _is_classifier = True
 
     _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
-        **BaseKernelRidge._parameter_constraints,
+        **RIDGE_CONSTRAINTS,
         "probability": ["boolean"],
     }
 
@@ -582,7 +592,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
                 "y must be labels, or a matrix of zeros and ones with a column for "
                 f"each label, got a {kind} target of shape {y.shape}."
             )
-        return X, y, self._checked_weight(sample_weight, X)
+        return X, y, weight_of_rows(sample_weight, X)
 
     _streamed_scoring = (None, "accuracy")
 
@@ -592,11 +602,12 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         X, y, _ = self._validated(X, y, None, reset=first)
         return X, y
 
-    def _set_targets(self, y, classes):
+    def _learn_targets(self, y, classes):
         self._set_classes(y, classes)
 
     def _unwrap(self, y):
         """Classifiers keep the axis of targets."""
+        del y
 
     def _coded(self, y):
         """Labels as targets -1 and 1, shape (n_samples, k)."""
@@ -625,6 +636,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
             )
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing(private=PRIVATE_RESULTS)
     def fit(self, X, y, sample_weight=None):
         """Fit the feature map, choose alpha and solve.
 
@@ -648,7 +660,6 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         X, y, sample_weight = self._validated(X, y, sample_weight, reset=True)
         self._set_classes(y, y)
         Y = self._coded(y)
-        self.__dict__.pop("calibration_", None)  # an earlier fit's
         choice = self._fit(X, y, Y, sample_weight)
         if self.probability:
             held_out = choice.criterion.held_out(self.alpha_)
@@ -663,6 +674,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
 
     @available_if(learns_in_pieces)
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing(again=False)
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Add rows to the model; see `KernelRidgeRegressor.partial_fit`.
 
@@ -701,6 +713,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
 
     @available_if(streams)
     @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing(private=PRIVATE_RESULTS)
     def fit_stream(self, source, classes=None, *, n_sample=10_000):
         """Fit to a source of rows; see `KernelRidgeRegressor.fit_stream`.
 
@@ -725,7 +738,8 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         ``cv="gcv"``, and a single alpha, none. ``scoring`` must be None or "accuracy".
         There is no such method with ``gammas`` or ``probability``.
         """
-        return self._fit_stream(source, classes, n_sample)
+        self._fit_source(source, classes, n_sample)
+        return self
 
     def score_stream(self, source):
         """Accuracy of the predictions for a source.
@@ -740,10 +754,10 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         score : float
         """
         check_is_fitted(self)
-        model = without_sums(self)
-        hits, total = model._fitted_passes(source, checked_labels).reduce(
+        predict = without_sums(self).predict_checked
+        hits, total = self._passes_over(source, checked_labels).reduce(
             functools.partial(np.zeros, 2),
-            functools.partial(add_hits, model=model),
+            functools.partial(add_hits, predict=predict),
             np.add,
         )
         return float(hits / total)
@@ -751,7 +765,9 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
     def _scorer(self, data, y, Y):
         if self.scoring in (None, "accuracy"):
             return Accuracy(self._predictions, y)
-        return ScorerOf(self, self.scoring, data.X, y)
+        del Y  # labels are scored as they are
+        answers = self._outputs, self._predictions
+        return ScorerOf(self, self.scoring, data.X, y, *answers)
 
     def _predictions(self, decisions):
         """Class labels of predictions of shape (n_samples, k)."""
@@ -794,11 +810,11 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         y : ndarray of shape (n_samples,) or (n_samples, n_labels)
             Labels out of ``classes_``, or a multilabel indicator matrix.
         """
-        return self._predictions(self._decisions(self._checked(X, "predict")))
+        return self.predict_checked(self._checked(X, "predict"))
 
-    def _shaped(self, decisions):
-        """Predictions as `predict` returns them."""
-        return self._predictions(decisions)
+    def predict_checked(self, X):
+        """Predict checked rows, with no look at their names or types."""
+        return self._predictions(self._decisions(X))
 
     @available_if(lambda self: self.probability)
     @over_blocks
@@ -850,14 +866,15 @@ def no_errors(n_targets):
     return np.zeros(n_targets), NormalEquations(1, n_targets)
 
 
-def add_errors(total, rows, model):
+def add_errors(total, rows, predict, offset):
     """Add the squared errors of predictions for rows."""
     (errors, sums), weight = total, rows.sample_weight
-    Y = model._coded(rows.y)
-    squares = np.square(Y - model._decisions(rows.X), dtype=np.float64)
+    Y = rows.y.reshape(len(rows.y), -1)
+    predicted = predict(rows.X).reshape(Y.shape)
+    squares = np.square(Y - predicted, dtype=np.float64)
     errors += squares.sum(axis=0) if weight is None else weight @ squares
     # R2 does not mind what is taken off all targets.
-    sums.update(np.ones((len(Y), 1)), Y - np.atleast_1d(model.intercept_), weight)
+    sums.update(np.ones((len(Y), 1)), Y - offset, weight)
     return errors, sums
 
 
@@ -866,9 +883,9 @@ def merge_errors(total, other):
     return total[0] + other[0], total[1].merge(other[1])
 
 
-def add_hits(total, rows, model):
+def add_hits(total, rows, predict):
     """Add the weight of rows that are predicted, and that of all."""
-    right = model._shaped(model._decisions(rows.X)) == rows.y
+    right = predict(rows.X) == rows.y
     right = right.reshape(len(right), -1).all(axis=1)
     weight = np.ones(len(right)) if rows.sample_weight is None else rows.sample_weight
     return total + np.array([weight @ right, weight.sum(dtype=np.float64)])
@@ -881,6 +898,7 @@ def checked_numbers(X, y, first):
 
 def checked_labels(X, y, first):
     """Rows and their labels, for a score."""
+    del first  # every block is checked alike
     if y is None:
         raise ValueError("there is no y to score: name the target.")
     y = check_array(y, ensure_2d=False, dtype=None, input_name="y")

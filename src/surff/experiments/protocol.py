@@ -435,7 +435,7 @@ def fitted_row(features, model, part):
 
     def generate(X, y):
         fitted = features.fit(X, y)
-        map_pass(fitted._map(), X)
+        map_pass(fitted.feature_map(), X)
 
     generate(part.X[:64], part.y[:64])  # compiles or loads the kernels
     _, seconds = timed(generate, part.X, part.y)

@@ -370,7 +370,7 @@ def sample_kernel(model, X, *, n_samples=1000, random_state=None):
         exact = exact.toarray() if sparse.issparse(exact) else exact
     else:
         exact = _exact_kernel(features)(X[rows], X[rows])
-    Z = map_rows(features._map().astype(X.dtype), X[rows])
+    Z = map_rows(features.feature_map().astype(X.dtype), X[rows])
     return KernelSample(exact.astype(np.float64), Z.astype(np.float64))
 
 
@@ -488,4 +488,4 @@ def _equations(model, X, y, sample_weight):
         return model.equations_
     X, sample_weight = _validated(model, X, sample_weight)
     Y = np.zeros((X.shape[0], 0)) if y is None else numeric_targets(y, X)
-    return accumulate(features._map().astype(X.dtype), X, Y, sample_weight)
+    return accumulate(features.feature_map().astype(X.dtype), X, Y, sample_weight)

@@ -4,6 +4,7 @@ Spectral measures by name (`KERNELS`), the compiled Fourier feature map, the war
 columns before it, and the Nystrom map of kernel blocks. It may import `backend`.
 """
 
+from surff.kernels.base import *
 from surff.kernels.fourier import *
 from surff.kernels.nystroem import *
 from surff.kernels.spectral import *

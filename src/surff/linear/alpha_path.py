@@ -24,11 +24,13 @@ from surff.linear.solvers import intercept, solver_of
 
 __all__ = [
     "AlphaPath",
+    "AutoGrid",
     "Split",
     "best_index",
     "climb",
     "coefficient_path",
     "gcv_errors",
+    "grown_path",
     "held_out_decisions",
     "leave_one_out_decisions",
     "relative_grid",
@@ -44,6 +46,14 @@ class AlphaPath(NamedTuple):
     alphas: np.ndarray  # (n_alphas,)
     scores: np.ndarray  # (n_alphas, n_splits), nan where the system was singular;
     # (n_alphas, n_splits, n_targets) with one alpha per target
+
+
+class AutoGrid(NamedTuple):
+    """Grid of ``alphas="auto"``, in decades relative to a criterion's own unit."""
+
+    decades: np.ndarray  # the first alphas, ascending
+    limits: tuple[float, float]  # decades beyond which the grid does not grow
+    step: np.ndarray  # decades that are added at an end, ascending, > 0
 
 
 class Split(NamedTuple):
@@ -330,8 +340,61 @@ def best_index(path):
     return int(index) if np.ndim(index) == 0 else index
 
 
+def grown_path(criterion, score):
+    """Scores of the automatic grid, which grows while the best alpha lies at an end.
+
+    Parameters
+    ----------
+    criterion : surff.linear.Criterion
+        Its ``auto_grid`` says where to begin and how to go on.
+    score : callable
+        ``score(alphas)`` returns the scores of ascending alphas as `AlphaPath` holds
+        them.
+
+    Returns
+    -------
+    path : AlphaPath
+
+    Raises
+    ------
+    ValueError
+        If no alpha could be scored.
+    """
+    decades = criterion.auto_grid.decades
+    alphas = criterion.alphas_at(decades)
+    path = AlphaPath(alphas, score(alphas))
+    while True:
+        best = best_index(path)
+        new = _further_decades(path, best, decades, criterion.auto_grid)
+        if new is None:
+            alpha = criterion.largest_singular(path.alphas[best])
+            if alpha is None:
+                return path
+            path.scores[path.alphas <= alpha] = np.nan
+            continue
+        alphas = criterion.alphas_at(new)
+        decades = np.concatenate([decades, new])
+        order = np.argsort(decades)
+        decades = decades[order]
+        path = AlphaPath(
+            np.concatenate([path.alphas, alphas])[order],
+            np.concatenate([path.scores, score(alphas)])[order],
+        )
+
+
+def _further_decades(path, best, decades, grid):
+    """Decades to add at the end where the best alpha lies; None if it lies inside."""
+    missing = np.isnan(path.scores).reshape(len(decades), -1).any(axis=1)
+    lowest, highest = grid.limits
+    if not missing[0] and np.any(best == 0) and decades[0] > lowest:
+        return decades[0] - grid.step[::-1]
+    if np.any(best == len(decades) - 1) and decades[-1] < highest:
+        return decades[-1] + grid.step
+    return None
+
+
 def climb(score, start, factor=2.0, limit=20):
-    """Maximise over ``start * factor**k``: walk uphill until both neighbours are lower.
+    r"""Maximise over ``start * factor**k``, uphill until both neighbours are lower.
 
     Parameters
     ----------
@@ -342,7 +405,7 @@ def climb(score, start, factor=2.0, limit=20):
     factor : float, default=2.0
         Step.
     limit : int, default=20
-        Largest \\|k\\|.
+        Largest \|k\|.
 
     Returns
     -------

@@ -1,19 +1,23 @@
 """What an alpha is judged by: held-out folds, leave-one-out, or GCV.
 
-A criterion is formed once from the data, holds the normal equations of all rows as
-``total`` and answers two questions,
+A `Criterion` is formed once from the data and answers these questions,
 
 - ``score(alphas)``: scores of shape (n_alphas, n_splits, n_scores), larger is better,
   nan where a system was singular; n_scores is 1, or the number of targets where the
-  score has one for each;
-- ``held_out(alpha)``: predictions of shape (n_samples, n_targets) for rows by models
-  that have not seen them, nan for rows that no split holds out.
+  score has one per target;
+- ``alphas_at(decades)`` and ``largest_singular(alphas)``: what an automatic grid of
+  alphas needs to know;
+- ``held_out(alpha)``, where the rows are in memory: predictions of shape
+  (n_samples, n_targets) for rows by models that have not seen them, nan for rows that
+  no split holds out.
 
 A scorer says what is good about predictions. `SquaredError` and `R2` also read it off
 normal equations, which saves a pass over the data.
 """
 
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,52 +25,121 @@ from sklearn.metrics import check_scoring
 
 from surff.backend import rows_of
 from surff.linear.alpha_path import (
+    AutoGrid,
     coefficient_path,
     gcv_errors,
     held_out_decisions,
     leave_one_out_decisions,
+    relative_grid,
     splits_equations,
     squared_errors,
 )
-from surff.linear.normal_equations import accumulate
-from surff.linear.solvers import solver_of
+from surff.linear.normal_equations import NormalEquations, accumulate
+from surff.linear.solvers import least_regular, solver_of
 
 __all__ = [
+    "EQUATIONS_GRID",
+    "PASSES_GRID",
     "R2",
     "Accuracy",
+    "Criterion",
     "Data",
     "GeneralizedCrossValidation",
     "HeldOutPasses",
     "HeldOutSplits",
     "LeaveOneOut",
+    "RowSplit",
     "ScorerOf",
+    "Solving",
     "SquaredError",
     "n_singular",
 ]
 
+#: ``alphas="auto"`` from normal equations: all alphas cost little more than one.
+EQUATIONS_GRID = AutoGrid(
+    np.arange(-8.0, 2.5, 0.5), (-14.0, 8.0), np.arange(0.5, 2.5, 0.5)
+)
+
+#: ``alphas="auto"`` by conjugate gradients: small alphas take many passes.
+PASSES_GRID = AutoGrid(np.arange(-3.0, 2.5, 0.5), (-4.0, 8.0), np.arange(0.5, 2.5, 0.5))
+
+
+class Solving(NamedTuple):
+    """How coefficients follow from normal equations."""
+
+    fit_intercept: bool
+    solver: str | Callable  # a name or a function out of `surff.linear.SOLVERS`
+
 
 class Data(NamedTuple):
-    """What a pass over the data needs, and how the model is solved."""
+    """What a pass over rows in memory needs."""
 
-    feature_map: object
-    X: object  # (n_samples, n_features)
+    feature_map: Any
+    X: Any  # (n_samples, n_features)
     Y: np.ndarray  # (n_samples, k), less the offset
     offset: np.ndarray  # (k,), added to every prediction
     sample_weight: np.ndarray | None  # (n_samples,)
-    fit_intercept: bool
-    solver: object  # a name, or a function as those of `surff.linear.SOLVERS`
 
-    def weight(self, rows):
-        """Weights of some rows, None for none given."""
+    def weight(self, rows: np.ndarray) -> np.ndarray | None:
+        """Weights of some rows; None if there are no weights."""
         return None if self.sample_weight is None else self.sample_weight[rows]
 
 
-class HeldOutSplits:
+class Criterion(ABC):
+    """What alphas are judged by; see the module."""
+
+    #: Where ``alphas="auto"`` begins and how it goes on.
+    auto_grid: ClassVar[AutoGrid] = EQUATIONS_GRID
+
+    @abstractmethod
+    def score(self, alphas: np.ndarray) -> np.ndarray:
+        """Scores of ascending alphas; see the module."""
+
+    @abstractmethod
+    def alphas_at(self, decades: np.ndarray) -> np.ndarray:
+        """Alphas at ``10**decades`` times the unit of the automatic grid."""
+
+    @abstractmethod
+    def largest_singular(self, alphas: np.ndarray) -> float | None:
+        """Largest of ``alphas`` whose full-data system is singular, or None."""
+
+
+class CriterionOfEquations(Criterion):
+    """A criterion that holds the normal equations of all rows.
+
+    Attributes
+    ----------
+    total : NormalEquations
+        Of all rows.
+    solving : Solving
+    """
+
+    total: NormalEquations
+    solving: Solving
+
+    def alphas_at(self, decades: np.ndarray) -> np.ndarray:
+        """Alphas at ``10**decades`` times the mean eigenvalue of the Gram matrix."""
+        return relative_grid(self.total, self.solving.fit_intercept, decades)
+
+    def largest_singular(self, alphas: np.ndarray) -> float | None:
+        """Largest of ``alphas`` whose full-data system is singular, or None.
+
+        The folds may all be regular there: rounding makes the difference.
+        """
+        least = least_regular(self.total)
+        for alpha in np.unique(alphas)[::-1]:
+            if alpha < least and n_singular(self.total, [alpha], self.solving):
+                return alpha
+        return None
+
+
+class HeldOutSplits(CriterionOfEquations):
     """k-fold cross-validation, or any other list of splits.
 
     Parameters
     ----------
     data : Data
+    solving : Solving
     splits : list of (train_rows, test_rows)
         From a scikit-learn splitter.
     scorer : object
@@ -75,20 +148,19 @@ class HeldOutSplits:
         See `surff.linear.splits_equations`.
     """
 
-    def __init__(self, data, splits, scorer, refit=None):
-        self.data, self.scorer = data, scorer
+    def __init__(self, data, solving, splits, scorer, refit=None):
+        self.data, self.solving, self.scorer = data, solving, scorer
         self.total, self._splits = splits_equations(
             data.feature_map, data.X, data.Y, splits, data.sample_weight, refit
         )
 
     def score(self, alphas):
-        """Scores of every alpha, one column a split; see the module."""
+        """Scores of every alpha, one column per split; see the module."""
         scores = [self._split_score(split, alphas) for split in self._splits()]
         return np.stack(scores, axis=1)
 
     def _path(self, split, alphas):
-        data = self.data
-        return coefficient_path(split.train, alphas, data.fit_intercept, data.solver)
+        return coefficient_path(split.train, alphas, *self.solving)
 
     def _decisions(self, split, coefs, intercepts):
         data = self.data
@@ -113,16 +185,16 @@ class HeldOutSplits:
         return decisions
 
 
-class _Side(NamedTuple):
+class RowSplit(NamedTuple):
     """Rows of a cross-validation split, and the map of its training side."""
 
     train_rows: np.ndarray
     test_rows: np.ndarray
-    feature_map: object
+    feature_map: Any
 
 
 class HeldOutPasses(HeldOutSplits):
-    """Held-out splits without normal equations: ``total`` is None.
+    """Held-out splits without normal equations.
 
     Parameters
     ----------
@@ -132,8 +204,10 @@ class HeldOutPasses(HeldOutSplits):
     scorer : object
         See the module.
     solve : callable
-        Coefficients and intercepts ``solve(feature_map, alphas, rows)`` of the models
-        of some rows, as `surff.linear.Solution` has them.
+        ``solve(alphas, feature_map, rows)`` returns the `surff.linear.Solution` of the
+        models of some rows.
+    fit_intercept : bool
+        Whether they have an intercept.
     refit : callable, optional
         See `surff.linear.splits_equations`.
     """
@@ -141,29 +215,37 @@ class HeldOutPasses(HeldOutSplits):
     #: Rows from which the mean eigenvalue is estimated.
     SAMPLE = 1000
 
-    def __init__(self, data, splits, scorer, solve, refit=None):
-        self.data, self.scorer, self.solve, self.total = data, scorer, solve, None
+    auto_grid = PASSES_GRID
+
+    def __init__(self, data, splits, scorer, solve, fit_intercept, refit=None):
+        self.data, self.scorer, self.solve = data, scorer, solve
+        self.fit_intercept = fit_intercept
         sides = [
-            _Side(train, test, data.feature_map if refit is None else refit(train))
+            RowSplit(train, test, data.feature_map if refit is None else refit(train))
             for train, test in splits
         ]
         self._splits = lambda: iter(sides)
 
-    def grid(self, decades):
+    def alphas_at(self, decades):
         """Alphas at ``10**decades`` times the mean eigenvalue, from a few rows."""
         X, n = self.data.X, self.data.X.shape[0]
         rows = np.arange(0, n, max(1, n // self.SAMPLE))
         Z = self.data.feature_map(rows_of(X, rows)).astype(np.float64)
         weight = self.data.weight(rows)
         mean = 0.0
-        if self.data.fit_intercept:
+        if self.fit_intercept:
             mean = np.average(Z, axis=0, weights=weight)
         spread = np.average(np.square(Z - mean), axis=0, weights=weight).mean()
         total = n if weight is None else self.data.sample_weight.sum()
         return (total * spread if spread > 0 else 1.0) * 10.0**decades
 
+    def largest_singular(self, alphas):
+        """None: nothing is factored, so nothing can be singular."""
+        del alphas
+        return
+
     def _path(self, split, alphas):
-        solution = self.solve(split.feature_map, alphas, split.train_rows)
+        solution = self.solve(alphas, split.feature_map, split.train_rows)
         return solution.coefs, solution.intercepts
 
     def _split_score(self, split, alphas):
@@ -172,71 +254,43 @@ class HeldOutPasses(HeldOutSplits):
         return self.scorer.from_decisions(decisions, rows, self.data.weight(rows))
 
 
-class _OnAllRows:
-    def __init__(self, data):
-        if data.X.shape[0] < 2:
-            raise ValueError("cv='gcv' and cv='loo' need two rows, got n_samples=1.")
-        self.data = data
-        self.total = accumulate(data.feature_map, data.X, data.Y, data.sample_weight)
+class OnAllRows(CriterionOfEquations):
+    """A criterion by a formula from the normal equations of all rows.
+
+    Subclasses give ``_score(alphas)`` of alphas that have a solution.
+    """
 
     def score(self, alphas):
         """Scores of every alpha, ascending; see the module."""
         scores = np.full((len(alphas), 1, self.total.moments.shape[1]), np.nan)
-        regular = n_singular(self.total, alphas, self.data)
+        regular = n_singular(self.total, alphas, self.solving)
         if regular < len(alphas):
             found = self._score(alphas[regular:])
             scores = np.concatenate([scores[:regular, :, : found.shape[2]], found])
         return scores
 
-    def _decisions(self, alphas):
-        data = self.data
-        weight = data.sample_weight
-        if weight is not None and (least := weight[weight > 0].min()) < 1:
-            raise ValueError(
-                "leave-one-out (cv='loo') counts a weight w as w rows, of which one is "
-                f"left out: positive weights must be at least 1, got {least:.3g}; "
-                "scale them, or use folds."
-            )
-        return data.offset + leave_one_out_decisions(
-            data.feature_map,
-            data.X,
-            data.Y,
-            self.total,
-            alphas,
-            data.fit_intercept,
-            None if weight is None else weight > 0,
-        )
 
-    def held_out(self, alpha):
-        """Leave-one-out predictions at one alpha; see the module."""
-        return self._decisions([alpha])[:, 0]
+def sum_of_rows(data):
+    """Normal equations of rows in memory, at least two."""
+    if data.X.shape[0] < 2:
+        raise ValueError("cv='gcv' and cv='loo' need two rows, got n_samples=1.")
+    return accumulate(data.feature_map, data.X, data.Y, data.sample_weight)
 
 
-def n_singular(equations, alphas, data):
-    """How many of ascending alphas, the first ones, the solver cannot solve for.
-
-    Formulas have scores even for those. Costs a factorisation more than the answer.
-    """
-    if data.solver == "eigh":
-        return 0
-    centred = equations.centred(data.fit_intercept)
-    coefs = solver_of(data.solver)(centred.gram, centred.moments[:, :1], alphas)
-    return next((i for i, coef in enumerate(coefs) if coef is not None), len(alphas))
-
-
-class LeaveOneOut(_OnAllRows):
+class LeaveOneOut(OnAllRows):
     """Each row predicted by the model of all the others, scored together.
 
     Parameters
     ----------
     data : Data
+    solving : Solving
     scorer : object
         See the module.
     """
 
-    def __init__(self, data, scorer):
-        super().__init__(data)
-        self.scorer = scorer
+    def __init__(self, data, solving, scorer):
+        self.total = sum_of_rows(data)
+        self.data, self.solving, self.scorer = data, solving, scorer
 
     def _score(self, alphas):
         rows = np.arange(self.data.X.shape[0])
@@ -244,33 +298,82 @@ class LeaveOneOut(_OnAllRows):
         weight = self.data.sample_weight
         return self.scorer.from_decisions(decisions, rows, weight)[:, None]
 
+    def held_out(self, alpha):
+        """Leave-one-out predictions at one alpha; see the module."""
+        return self._decisions([alpha])[:, 0]
 
-class GeneralizedCrossValidation(_OnAllRows):
+    def _decisions(self, alphas):
+        data = self.data
+        return left_out_rows(data, self.total, alphas, self.solving.fit_intercept)
+
+
+def left_out_rows(data, total, alphas, fit_intercept):
+    """Leave-one-out predictions of every alpha, shape (n_samples, n_alphas, k)."""
+    weight = data.sample_weight
+    if weight is not None and (least := weight[weight > 0].min()) < 1:
+        raise ValueError(
+            "leave-one-out (cv='loo') counts a weight w as w rows, of which one is "
+            f"left out: positive weights must be at least 1, got {least:.3g}; "
+            "scale them, or use folds."
+        )
+    return data.offset + leave_one_out_decisions(
+        data.feature_map,
+        data.X,
+        data.Y,
+        total,
+        alphas,
+        fit_intercept,
+        None if weight is None else weight > 0,
+    )
+
+
+class GeneralizedCrossValidation(OnAllRows):
     """The negative GCV error of each target, from the normal equations alone.
 
     Parameters
     ----------
-    data : Data
+    total : NormalEquations
+        Of all rows.
+    solving : Solving
+    data : Data, optional
+        The rows, for `held_out`.
     """
 
+    def __init__(self, total, solving, data=None):
+        self.total, self.solving, self.data = total, solving, data
+
     @classmethod
-    def of_equations(cls, total, fit_intercept, solver):
-        """The criterion of normal equations whose rows are gone."""
-        criterion = cls.__new__(cls)
-        criterion.total = total
-        criterion.data = Data(None, None, None, None, None, fit_intercept, solver)
-        return criterion
+    def of_rows(cls, data: Data, solving: Solving) -> "GeneralizedCrossValidation":
+        """The criterion of rows in memory."""
+        return cls(sum_of_rows(data), solving, data)
+
+    def held_out(self, alpha):
+        """Leave-one-out predictions at one alpha; see the module."""
+        fit_intercept = self.solving.fit_intercept
+        return left_out_rows(self.data, self.total, [alpha], fit_intercept)[:, 0]
 
     def _score(self, alphas):
-        errors = gcv_errors(self.total, alphas, self.data.fit_intercept)
+        errors = gcv_errors(self.total, alphas, self.solving.fit_intercept)
         if np.isinf(errors).all():
             raise ValueError(
-                "cv='gcv' finds no degree of freedom left beside "
+                "cv='gcv' finds no degree of freedom left with "
                 f"{self.total.weight_sum:.3g} rows, where a weight w counts as w rows, "
                 "for any of the alphas; scale the weights, increase alphas or use "
                 "folds."
             )
         return -errors[:, None]
+
+
+def n_singular(equations: NormalEquations, alphas: Any, solving: Solving) -> int:
+    """Number of ascending alphas, the first ones, whose system is singular.
+
+    Formulas have scores even for those. Costs one factorisation more than the answer.
+    """
+    if solving.solver == "eigh":
+        return 0
+    centred = equations.centred(solving.fit_intercept)
+    coefs = solver_of(solving.solver)(centred.gram, centred.moments[:, :1], alphas)
+    return next((i for i, coef in enumerate(coefs) if coef is not None), len(alphas))
 
 
 class SquaredError:
@@ -302,9 +405,11 @@ class R2(SquaredError):
     """
 
     def from_equations(self, test, coefs, intercepts):
+        """Scores, shape (n_alphas, k), from the held-out rows' equations."""
         return self.from_sums(squared_errors(test, coefs, intercepts), test)
 
     def from_decisions(self, decisions, rows, weight):
+        """Scores, shape (n_alphas, k), from predictions (n_rows, n_alphas, k)."""
         errors = -super().from_decisions(decisions, rows, weight)
         Y = self.Y[rows]
         mean = np.average(Y, axis=0, weights=weight)
@@ -366,11 +471,15 @@ class ScorerOf:
         See `sklearn.metrics.check_scoring`.
     X, y : array-like
         What the scorer is called with, row by row.
+    outputs, predictions : callable
+        What the model's ``decision_function`` and ``predict`` return, from predictions
+        of shape (n_rows, k).
     """
 
-    def __init__(self, model, scoring, X, y):
-        self.model, self.X, self.y = model, X, y
-        self.scorer = check_scoring(_Predicted(model, None), scoring=scoring)
+    def __init__(self, model, scoring, X, y, outputs, predictions):
+        self.X, self.y = X, y
+        self._answers = model, outputs, predictions
+        self.scorer = check_scoring(_Predicted(*self._answers), scoring=scoring)
 
     def from_decisions(self, decisions, rows, weight):
         """Scores, shape (n_alphas, 1), from predictions (n_rows, n_alphas, k)."""
@@ -378,7 +487,7 @@ class ScorerOf:
         scores = np.full((decisions.shape[1], 1), np.nan)
         for i in range(decisions.shape[1]):
             if not np.isnan(decisions[:, i]).any():
-                predicted = _Predicted(self.model, decisions[:, i])
+                predicted = _Predicted(*self._answers, decisions[:, i])
                 scores[i] = self.scorer(
                     predicted, self.X[rows], self.y[rows], **options
                 )
@@ -388,8 +497,10 @@ class ScorerOf:
 class _Predicted(BaseEstimator):
     """What a scorer asks of an estimator, answered from predictions."""
 
-    def __init__(self, model, decisions):
+    def __init__(self, model, outputs, predictions, decisions=None):
         self.model = model
+        self.outputs = outputs
+        self.predictions = predictions
         self.decisions = decisions
 
     @property
@@ -397,13 +508,15 @@ class _Predicted(BaseEstimator):
         return self.model.classes_
 
     def fit(self, X, y):
-        raise TypeError("held-out predictions belong to a fitted model")
+        raise TypeError(f"held-out predictions are fitted, got {X!r} and {y!r}")
 
     def decision_function(self, X):
-        return self.model._outputs(self.decisions)
+        del X  # the decisions are those of its rows
+        return self.outputs(self.decisions)
 
     def predict(self, X):
-        return self.model._predictions(self.decisions)
+        del X
+        return self.predictions(self.decisions)
 
     def __sklearn_tags__(self):
         return self.model.__sklearn_tags__()

@@ -4,14 +4,13 @@ Nothing but sums is kept of the rows, so the folds of a stream cost a set of sum
 """
 
 import functools
-import numbers
 from typing import NamedTuple
 
 import numpy as np
 
 from surff.backend import row_blocks
-from surff.linear.alpha_path import Split, held_out_decisions
-from surff.linear.criteria import HeldOutSplits
+from surff.linear.alpha_path import Split, coefficient_path, held_out_decisions
+from surff.linear.criteria import CriterionOfEquations
 from surff.linear.normal_equations import NormalEquations, accumulate
 from surff.streaming import added, folds_of_rows, row_keys
 
@@ -19,7 +18,6 @@ __all__ = [
     "Equations",
     "FoldsOfSource",
     "RefittedFolds",
-    "checked_folds",
     "equations_of",
     "sides_of",
 ]
@@ -121,9 +119,8 @@ def sides_of(passes, feature_map, coded, offset, left_out):
 
 def add_to_sides(sums, rows, feature_map, coded, offset, left_out):
     """Add rows to the sums of their sides."""
-    fold, n_folds = left_out
-    folds = folds_of_rows(rows.start, rows.X.shape[0], n_folds)
-    sides = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+    held_out = left_out.holds(rows.start, rows.X.shape[0])
+    sides = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     return add_to_sums(sums, rows, sides, feature_map, coded(rows.y) - offset)
 
 
@@ -138,15 +135,18 @@ def members(rows, n_folds, seen):
     return [np.flatnonzero(fold == f) for f in range(n_folds + 1)]
 
 
-class FoldsOfSource(HeldOutSplits):
+class FoldsOfSource(CriterionOfEquations):
     """k-fold cross-validation on a source; see `surff.linear.criteria`.
 
     Parameters
     ----------
     passes : Passes
     equations : Equations
-    data : surff.linear.Data
-        Without rows.
+    feature_map : object
+        Map of all rows.
+    offset : ndarray of shape (k,)
+        Taken off the targets.
+    solving : Solving
     scorer : callable
         ``scorer(y)`` scores predictions of rows with the targets ``y``, see
         `surff.linear.criteria`.
@@ -159,33 +159,41 @@ class FoldsOfSource(HeldOutSplits):
     alphas together.
     """
 
-    def __init__(self, passes, equations, data, scorer, seen=None):
-        self.passes, self.data, self.seen = passes, data, seen
+    def __init__(
+        self, passes, equations, feature_map, offset, solving, scorer, seen=None
+    ):
+        self.passes, self.feature_map, self.offset = passes, feature_map, offset
+        self.solving, self.seen = solving, seen
         self.total, self.folds = equations
         self.scorer_of, self.scorer = scorer, scorer(None)
         for f, fold in enumerate(self.folds):
             if not fold.weight_sum:
                 raise ValueError(
                     f"cv={len(self.folds)} leaves fold {f} without rows of positive "
-                    "weight: the source has too few; use less folds, or cv='gcv'."
+                    "weight: the source has too few rows; use fewer folds or "
+                    "cv='gcv'."
                 )
 
     def _splits(self):
         for fold in self.folds:
             train = self.total.copy().subtract(fold)
-            yield Split(train, fold, None, self.data.feature_map)
+            yield Split(train, fold, None, self.feature_map)
 
     def score(self, alphas):
-        """Scores of every alpha, one column a split; see `surff.linear.criteria`."""
+        """Scores of every alpha, one column per split; see `surff.linear.criteria`."""
         if hasattr(self.scorer, "from_equations"):
-            return super().score(alphas)
+            scores = [
+                self.scorer.from_equations(split.test, *self._path(split, alphas))
+                for split in self._splits()
+            ]
+            return np.stack(scores, axis=1)
         paths = [
             (split.feature_map, *self._path(split, alphas)) for split in self._splits()
         ]
         update = functools.partial(
             add_scores,
             paths=paths,
-            offset=self.data.offset,
+            offset=self.offset,
             scorer_of=self.scorer_of,
             seen=self.seen,
         )
@@ -193,9 +201,12 @@ class FoldsOfSource(HeldOutSplits):
         scores = self.passes.reduce(empty, update, added)
         return scores / np.array([fold.weight_sum for fold in self.folds])[:, None]
 
+    def _path(self, split, alphas):
+        return coefficient_path(split.train, alphas, *self.solving)
+
 
 class RefittedFolds(FoldsOfSource):
-    """`FoldsOfSource` of features that are fitted anew to what each split trains on.
+    """`FoldsOfSource` of features that are fitted again to what each split trains on.
 
     Parameters
     ----------
@@ -204,14 +215,14 @@ class RefittedFolds(FoldsOfSource):
         Of all rows, with the features of all.
     splits : list of Split
         Without row numbers.
-    data, scorer
+    offset, solving, scorer
         See `FoldsOfSource`.
     """
 
-    def __init__(self, passes, total, splits, data, scorer):
+    def __init__(self, passes, total, splits, offset, solving, scorer):
         self._sides = splits
         equations = Equations(total, [split.test for split in splits])
-        super().__init__(passes, equations, data, scorer)
+        super().__init__(passes, equations, None, offset, solving, scorer)
 
     def _splits(self):
         return iter(self._sides)
@@ -239,15 +250,3 @@ def score_sums(rows, index, feature_map, coefs, intercepts, offset, scorer):
             )
             sums += total * scorer.from_decisions(decisions, some, weight)
     return sums
-
-
-def checked_folds(cv):
-    """Number of folds that ``cv`` stands for."""
-    if cv is None:
-        return 5
-    if isinstance(cv, numbers.Integral) and cv > 1:
-        return int(cv)
-    raise ValueError(
-        "cv must be an int above 1, None or 'gcv' to fit from a source, whose rows are "
-        f"not all there to be split, got {cv!r}."
-    )

@@ -27,6 +27,7 @@ from surff.streaming.passes import stacked
 __all__ = [
     "N_SAMPLE",
     "EntrySpread",
+    "Fold",
     "Labels",
     "RowSample",
     "Survey",
@@ -36,6 +37,17 @@ __all__ = [
     "row_keys",
     "survey",
 ]
+
+
+class Fold(NamedTuple):
+    """One fold of a source, by the keys of its rows."""
+
+    number: int
+    n_folds: int
+
+    def holds(self, start: int, n_rows: int) -> np.ndarray:
+        """Whether the fold holds each of consecutive rows, shape (n_rows,)."""
+        return folds_of_rows(start, n_rows, self.n_folds) == self.number
 
 
 class EntrySpread:
@@ -61,7 +73,7 @@ class EntrySpread:
 
     def __init__(self):
         self.weight, self.mean, self.variance = 0.0, 0.0, 0.0
-        self._rounding = 0.0  # what rounding alone may leave of the variance
+        self.rounding = 0.0  # what rounding alone may leave of the variance
 
     def update(self, X, sample_weight=None):
         """Add checked rows, dense or CSR, and their weights; returns self."""
@@ -104,17 +116,17 @@ class EntrySpread:
         self.weight += weight
         self.mean += share * step
         self.variance += share * (variance - self.variance + (1 - share) * step**2)
-        self._rounding = max(self._rounding, rounding)
+        self.rounding = max(self.rounding, rounding)
 
     def merge(self, other):
         """Add what another one has seen; returns self."""
         if other.weight > 0:
-            self._combine(other.weight, other.mean, other.variance, other._rounding)
+            self._combine(other.weight, other.mean, other.variance, other.rounding)
         return self
 
     def gamma(self, n_features):
         """``1 / (n_features * variance)``, 1 for constant data, as in SVC."""
-        if self.variance <= self._rounding:
+        if self.variance <= self.rounding:
             return 1.0
         return float(1.0 / (n_features * self.variance))
 
@@ -315,8 +327,8 @@ class WorkerRows:
         Over rows on workers.
     coded : callable
         ``coded(y)`` are targets as numbers, shape (n_rows, k); None for no targets.
-    left_out : (int, int), optional
-        Number of a fold and number of folds: its rows are left out.
+    left_out : Fold, optional
+        Its rows are left out.
 
     Attributes
     ----------
@@ -350,8 +362,7 @@ def add_part(total, rows, function, coded, left_out):
     X, weight = rows.X, rows.sample_weight
     Y = None if coded is None else coded(rows.y)
     if left_out is not None:
-        fold, n_folds = left_out
-        own = np.flatnonzero(folds_of_rows(rows.start, X.shape[0], n_folds) != fold)
+        own = np.flatnonzero(~left_out.holds(rows.start, X.shape[0]))
         X, Y = rows_of(X, own), None if Y is None else Y[own]
         weight = None if weight is None else weight[own]
     return added(total, function(X, Y, weight)) if X.shape[0] else total
@@ -370,4 +381,5 @@ def added(total, other):
 
 def spread_of(X, Y, sample_weight):
     """`EntrySpread` of some rows."""
+    del Y  # the spread is that of X
     return EntrySpread().update(X, sample_weight)

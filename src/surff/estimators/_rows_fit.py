@@ -1,0 +1,320 @@
+"""Fitting a ridge model to rows in memory: its features, gamma and alpha."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+
+from surff.backend import (
+    as_generator,
+    namespace_of,
+    other_namespace,
+    rows_of,
+    supports_float64,
+)
+from surff.estimators._alphas import (
+    best_alpha,
+    checked_alphas,
+    refuse_zero,
+    scored_path,
+)
+from surff.estimators._linear import checked_features, fitted_features, refitting
+from surff.linear import (
+    AlphaPath,
+    Criterion,
+    Data,
+    GeneralizedCrossValidation,
+    HeldOutPasses,
+    HeldOutSplits,
+    LeaveOneOut,
+    NormalEquations,
+    Solving,
+    accumulate,
+    cheaper_than_cholesky,
+    climb,
+    conjugate_gradient,
+    float32_error,
+    solver_beside,
+)
+
+__all__ = [
+    "Choice",
+    "RowsFit",
+    "Targets",
+    "asked_dtype",
+    "direct_solver",
+    "refuse_scoring",
+    "target_offset",
+]
+
+#: ``precision="auto"``: operations of a Gram matrix below which float64 takes no time.
+LARGE_GRAM = 1e10
+
+#: ``precision="auto"``: rows that tell the size of a feature vector.
+NORM_ROWS = 256
+
+
+class Targets(NamedTuple):
+    """What a model knows of its targets, for those who fit it."""
+
+    check: Callable  # (X, y, first) -> X, y of a block of a source, checked
+    learn: Callable  # (y, classes) -> None; the model learns what labels there are
+    coded: Callable  # (y) -> numbers of shape (n_rows, k)
+    scorer: Callable  # (data, y, Y) -> scorer, see `surff.linear.criteria`
+    are_labels: bool
+    streamed_scoring: tuple  # values of ``scoring`` that need no look at all rows
+
+
+class Choice(NamedTuple):
+    """A fitted feature map, and the alpha that goes with it."""
+
+    features: Any
+    data: Data
+    solver: Any
+    total: NormalEquations | None  # of all rows; None for conjugate gradients
+    alpha: Any  # float, or (n_targets,)
+    score: float | None = None
+    path: AlphaPath | None = None
+    criterion: Criterion | None = None
+
+
+def direct_solver(model, X):
+    """The solver, where "auto" finds no reason to do without a Gram matrix."""
+    return solver_beside("cholesky" if model.solver == "auto" else model.solver, X)
+
+
+def asked_dtype(model, X):
+    """The dtype of the map that ``precision`` asks for; that of X for "auto"."""
+    xp = namespace_of(X)
+    if model.precision == "auto":
+        return X.dtype
+    if model.precision == "float64" and not supports_float64(X):
+        raise ValueError(
+            "precision='float64' needs a device that has float64: use 'auto' or "
+            f"'mixed', got X on {X.device}."
+        )
+    return xp.float32 if model.precision == "mixed" else xp.float64
+
+
+def target_offset(Y, sample_weight, fit_intercept):
+    """Mean of the targets: taken out, it costs the sums no digits."""
+    if not fit_intercept:
+        return np.zeros(Y.shape[1])
+    return np.average(Y, axis=0, weights=sample_weight)
+
+
+def refuse_scoring(scoring):
+    """Refuse a scorer where the GCV error is minimised."""
+    if scoring is not None:
+        raise ValueError(
+            f"cv='gcv' minimises the GCV error: scoring must be None, got {scoring!r}."
+        )
+
+
+class RowsFit:
+    """Fit of a ridge model to rows in memory.
+
+    Parameters
+    ----------
+    model : estimator
+        Its parameters say how.
+    targets : Targets
+        What it knows of its targets.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        Checked rows.
+    y : array of shape (n_samples,) or (n_samples, n_outputs)
+        Targets as splitters and scorers take them.
+    Y : ndarray of shape (n_samples, k)
+        Targets as numbers.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Row weights.
+
+    Attributes
+    ----------
+    gamma_path : dict of float to float, or None
+        Bandwidths tried and their best scores, once `choose` has tried some.
+    """
+
+    def __init__(self, model, targets, X, y, Y, sample_weight):
+        self.model, self.targets = model, targets
+        self.X, self.y, self.Y, self.sample_weight = X, y, Y, sample_weight
+        self.alphas = checked_alphas(model.alphas)
+        self.offset = target_offset(Y, sample_weight, model.fit_intercept)
+        self.gamma_path = None
+
+    def choose(self):
+        """Fit the feature map, choose gamma if asked to, and alpha.
+
+        Returns
+        -------
+        Choice
+        """
+        features = checked_features(self.model.features)
+        if self.model.gammas is None:
+            return self._choose_alpha(features)
+        return self._choose_gamma(features)
+
+    def by_passes(self, data, alphas, feature_map, rows=None):
+        """Solution by conjugate gradients; the same rows precondition it each time."""
+        model = self.model
+        return conjugate_gradient(
+            feature_map,
+            data.X,
+            data.Y,
+            alphas,
+            data.sample_weight,
+            model.fit_intercept,
+            rng=np.random.default_rng(0),
+            rows=rows,
+            tol=model.tol,
+            max_iter=model.max_iter,
+        )
+
+    def _choose_alpha(self, unfitted):
+        """Fit a feature map and choose alpha for it."""
+        model, X = self.model, self.X
+        features = fitted_features(
+            unfitted,
+            X,
+            self.Y,
+            self.sample_weight,
+            names=getattr(model, "feature_names_in_", None),
+        )
+        feature_map = features.feature_map()
+        dtype = self._map_dtype(feature_map)
+        feature_map = feature_map.astype(dtype)
+        single = self._takes_one_alpha()
+        solver = self._solver(feature_map, single)
+        data = Data(
+            feature_map, X, self.Y - self.offset, self.offset, self.sample_weight
+        )
+        if single:
+            total = None
+            if solver != "cg":
+                total = accumulate(feature_map, X, data.Y, self.sample_weight)
+            return Choice(features, data, solver, total, float(self.alphas[0]))
+        if isinstance(model.cv, str):
+            refuse_zero(self.alphas, model.cv)
+        refit = refitting(unfitted, X, self.Y, self.sample_weight, dtype)
+        criterion = self._criterion(data, solver, refit)
+        per_target = model.alpha_per_target
+        path = scored_path(criterion, self.alphas, per_target)
+        alpha, score = best_alpha(path)
+        total = None if solver == "cg" else criterion.total
+        return Choice(features, data, solver, total, alpha, score, path, criterion)
+
+    def _takes_one_alpha(self):
+        """Whether there is one alpha, and nothing else that needs held-out scores."""
+        if self.model.gammas is not None or self.model.probability:
+            return False
+        return self.alphas is not None and len(self.alphas) == 1
+
+    def _solver(self, feature_map, single):
+        """The solver of this fit."""
+        model, X = self.model, self.X
+        if (
+            model.solver == "auto"
+            and single
+            and not model.keep_equations
+            and other_namespace(X) is None
+            and cheaper_than_cholesky(*X.shape, feature_map.n_components)
+        ):
+            return "cg"
+        return direct_solver(model, X)
+
+    def _map_dtype(self, feature_map):
+        """In which dtype rows are mapped and multiplied."""
+        X, alphas, weight = self.X, self.alphas, self.sample_weight
+        xp, dtype = namespace_of(X), asked_dtype(self.model, X)
+        n, m = X.shape[0], feature_map.n_components
+        # Unknown alphas may turn out to be tiny.
+        if (
+            self.model.precision != "auto"
+            or dtype != xp.float64
+            or alphas is None
+            or n * m**2 < LARGE_GRAM
+        ):
+            return dtype
+        some = np.arange(0, n, max(1, n // NORM_ROWS))
+        Z = feature_map.astype(dtype)(rows_of(X, some))
+        n_rows = n if weight is None else weight.sum()
+        trace = n_rows * float(xp.sum(xp.square(Z))) / Z.shape[0]
+        safe = float32_error(trace, alphas.min()) <= self.model.tol
+        return xp.float32 if safe else dtype
+
+    def _criterion(self, data, solver, refit):
+        """What alphas are judged by."""
+        model, y = self.model, self.y
+        solving = Solving(model.fit_intercept, solver)
+        by_formula = isinstance(model.cv, str)
+        if by_formula and solver == "cg":
+            raise ValueError(
+                "cv='gcv' and 'loo' need the normal equations, which solver='cg' does "
+                f"not form: cv must be an int or a splitter, got {model.cv!r}."
+            )
+        if by_formula and model.cv == "gcv":
+            refuse_scoring(model.scoring)
+            return GeneralizedCrossValidation.of_rows(data, solving)
+        scorer = self.targets.scorer(data, y, self.Y)
+        if by_formula:
+            return LeaveOneOut(data, solving, scorer)
+        splitter = check_cv(model.cv, y, classifier=self.targets.are_labels)
+        splits = list(splitter.split(data.X, y))
+        if solver != "cg":
+            return HeldOutSplits(data, solving, splits, scorer, refit)
+
+        def solve(alphas, feature_map, rows):
+            return self.by_passes(data, alphas, feature_map, rows)
+
+        return HeldOutPasses(data, splits, scorer, solve, model.fit_intercept, refit)
+
+    def _choose_gamma(self, features):
+        """Choose gamma by the score of its best alpha."""
+        gammas = self.model.gammas
+        if (
+            isinstance(features, FrozenEstimator)
+            or "gamma" not in features.get_params()
+        ):
+            raise ValueError(
+                "gammas needs features with a parameter gamma that may change, got "
+                f"features={features!r}."
+            )
+        # The same draws for every gamma: the choice is not one among random draws.
+        seed = int(as_generator(features.random_state).integers(2**31))
+        features.set_params(random_state=seed)
+        best = None
+
+        def score(gamma):
+            nonlocal best
+            candidate = clone(features).set_params(gamma=float(gamma))
+            choice = self._choose_alpha(candidate)
+            if best is None or choice.score > best.score:
+                best = choice
+            return choice.score
+
+        if isinstance(gammas, str):
+            start = clone(features).fit_checked(self.X, self.Y, self.sample_weight)
+            if start.gamma_ is None or np.ndim(start.gamma_):
+                raise ValueError(
+                    "gammas='auto' climbs from the one gamma of the features, got "
+                    f"features with gamma_={start.gamma_!r}."
+                )
+            _, self.gamma_path = climb(score, start.gamma_)
+        else:
+            values = _checked_gammas(gammas)
+            self.gamma_path = {float(gamma): score(gamma) for gamma in values}
+        return best
+
+
+def _checked_gammas(gammas):
+    """Ascending array of bandwidths, > 0."""
+    values = np.unique(np.asarray(gammas, dtype=np.float64))
+    if values.size == 0 or not np.all((values > 0) & np.isfinite(values)):
+        raise ValueError(
+            "gammas must be None, 'auto' or a non-empty sequence of positive numbers, "
+            f"got {gammas!r}."
+        )
+    return values
