@@ -6,7 +6,13 @@ import numpy as np
 
 from surff.linear import AlphaPath, best_index, grown_path
 
-__all__ = ["best_alpha", "checked_alphas", "refuse_zero", "scored_path"]
+__all__ = [
+    "ascending_numbers",
+    "best_alpha",
+    "checked_alphas",
+    "refuse_zero",
+    "scored_path",
+]
 
 
 def checked_alphas(alphas, zero=True):
@@ -21,15 +27,24 @@ def checked_alphas(alphas, zero=True):
     """
     if isinstance(alphas, str):
         return None
-    values = np.unique(np.asarray(alphas, dtype=np.float64))
-    smallest = 0.0 if zero else np.nextafter(0.0, 1.0)
-    if values.size == 0 or not np.all((values >= smallest) & np.isfinite(values)):
+    values = ascending_numbers(alphas, np.nextafter(0.0, -1.0 if zero else 1.0))
+    if values is None:
         bound = ">= 0" if zero else "> 0"
         raise ValueError(
             f"alphas must be 'auto', a number {bound} or a non-empty sequence of them, "
             f"got {alphas!r}."
         )
     return values
+
+
+def ascending_numbers(values, smallest):
+    """Different finite numbers from ``smallest`` on, ascending; None for others."""
+    values = np.asarray(values)
+    if values.size == 0 or values.dtype.kind not in "fiu":
+        return None
+    values = np.unique(values.astype(np.float64))
+    good = (values >= smallest) & np.isfinite(values)
+    return values if good.all() else None
 
 
 def refuse_zero(alphas, cv):

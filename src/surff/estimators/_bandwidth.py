@@ -68,10 +68,15 @@ def _median_gamma(X, sample_weight=None):
     edges = np.cumsum(weight)
     if max(len(rows), edges[-1]) > MEDIAN_ROWS:
         ticks = (np.arange(MEDIAN_ROWS) + 0.5) * (edges[-1] / MEDIAN_ROWS)
-        chosen = np.searchsorted(edges, ticks, side="right")
+        chosen = np.searchsorted(edges, ticks, side="right").clip(max=len(rows) - 1)
         chosen, weight = np.unique(chosen, return_counts=True)
         rows = rows[chosen]
     sample = to_numpy(rows_of(X, rows)).astype(np.float64)
+    if abs(sample).max() > 1e150:
+        raise ValueError(
+            "gamma='median' needs distances of rows, which overflow: scale the columns "
+            "of X or give gamma as a number."
+        )
     if not sparse.issparse(sample):
         sample -= sample.mean(axis=0)  # saves the digits of the differences
     i, j = np.triu_indices(len(rows), 1)

@@ -24,6 +24,7 @@ from surff.estimators.base import Features
 from surff.estimators.features import FourierFeatures
 
 __all__ = [
+    "LARGEST_NUMBER",
     "LinearOnFeatures",
     "checked_features",
     "fitted_features",
@@ -31,6 +32,10 @@ __all__ = [
     "weight_of_rows",
     "winning_labels",
 ]
+
+
+#: Targets and weights whose squares and sums are far from the largest float64.
+LARGEST_NUMBER = 1e150
 
 
 def winning_labels(classes, decisions):
@@ -143,6 +148,11 @@ def weight_of_rows(sample_weight, X):
     sample_weight = checked_weight(sample_weight, X)
     if not sample_weight.any():
         raise ValueError("sample_weight must have a positive entry, got all zeros.")
+    if (largest := sample_weight.max()) > LARGEST_NUMBER:
+        raise ValueError(
+            f"sample_weight must be at most {LARGEST_NUMBER:.0e}, or sums over rows "
+            f"overflow, got {largest:.3g}; scale the weights."
+        )
     return sample_weight
 
 

@@ -16,6 +16,7 @@ from surff.backend import (
     supports_float64,
 )
 from surff.estimators._alphas import (
+    ascending_numbers,
     best_alpha,
     checked_alphas,
     refuse_zero,
@@ -311,8 +312,8 @@ class RowsFit:
 
 def _checked_gammas(gammas):
     """Ascending array of bandwidths, > 0."""
-    values = np.unique(np.asarray(gammas, dtype=np.float64))
-    if values.size == 0 or not np.all((values > 0) & np.isfinite(values)):
+    values = ascending_numbers(gammas, np.nextafter(0.0, 1.0))
+    if values is None:
         raise ValueError(
             "gammas must be None, 'auto' or a non-empty sequence of positive numbers, "
             f"got {gammas!r}."

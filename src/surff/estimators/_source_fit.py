@@ -33,7 +33,7 @@ from surff.linear import (
     equations_of,
     sides_of,
 )
-from surff.streaming import Fold, Passes, WorkerRows, positive_int, survey
+from surff.streaming import Fold, Labels, Passes, WorkerRows, positive_int, survey
 
 __all__ = ["SourceFit", "choice_from_equations"]
 
@@ -159,7 +159,7 @@ class SourceFit:
             self.passes,
             self.n_sample if self.way is Way.SAMPLE else 1,
             self.way is not Way.FIRST_BLOCK or unknown,
-            unknown,
+            Labels(of_floats=True) if unknown else None,
         )
         if self.n_folds and self.looks_at_targets and self.way is Way.SAMPLE:
             # What the features have seen is not held out, so some must be left.

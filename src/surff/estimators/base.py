@@ -9,6 +9,7 @@ the training rows of every fold, and what is sent to workers.
 """
 
 import enum
+import numbers
 from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -21,6 +22,7 @@ from sklearn.base import (
     _fit_context,
 )
 from sklearn.utils import get_tags
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
@@ -40,6 +42,7 @@ from surff.streaming import (
     N_SAMPLE,
     DaskRows,
     EntrySpread,
+    Labels,
     Passes,
     WorkerRows,
     is_dask,
@@ -47,7 +50,11 @@ from surff.streaming import (
     survey,
 )
 
-__all__ = ["Features", "LooksAt", "NumpyOnly"]
+__all__ = ["N_COMPONENTS", "Features", "LooksAt", "NumpyOnly"]
+
+
+#: What the parameter ``n_components`` may be; a larger map would be a mistake.
+N_COMPONENTS = [Interval(numbers.Integral, 1, 2**24, closed="both")]
 
 
 class LooksAt(enum.IntEnum):
@@ -167,6 +174,11 @@ class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
         """Check the parameters against ``_parameter_constraints``, as `fit` does."""
         self._validate_params()
 
+    def _validate_params(self):
+        super()._validate_params()
+        if isinstance(n := self.get_params(deep=False).get("n_components"), bool):
+            raise TypeError(f"n_components must be an int, not a bool, got {n!r}.")
+
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing()
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "Features":
@@ -182,7 +194,10 @@ class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
             collection stay on the workers; see the guide to clusters.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Labels or numbers, where the parameters ask for them; not looked at
-            otherwise.
+            otherwise. Text, booleans and integers that
+            `sklearn.utils.multiclass.type_of_target` calls binary or multiclass are
+            labels, coded one-vs-rest as -1 and 1. Floats are numbers, whatever their
+            values, and taken as they are.
         sample_weight : array-like of shape (n_samples,), optional
             Row weights, >= 0: weight w counts as the row repeated w times.
 
@@ -254,7 +269,10 @@ def fitted_on_workers(features, X, y, sample_weight):
     passes = Passes(DaskRows(X, y, sample_weight), check)
     whole = looks_at > LooksAt.COLUMNS
     sample, spread, labels = survey(
-        passes, N_SAMPLE if needs_rows else 1, whole, whole and y is not None
+        passes,
+        N_SAMPLE if needs_rows else 1,
+        whole,
+        Labels() if whole and y is not None else None,
     )
     coded = None if labels is None else partial(coded_targets, labels.values)
     rows, Y, weight = sample.X, None, sample.sample_weight

@@ -1,10 +1,8 @@
 """Feature maps as scikit-learn transformers."""
 
-import numbers
-
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from surff.adaptation import ADAPTATIONS, Adaptation, checked_adaptation
@@ -22,7 +20,7 @@ from surff.backend import (
 )
 from surff.draws import DRAWS, checked_draw
 from surff.estimators._bandwidth import GAMMA_CONSTRAINTS, bandwidth
-from surff.estimators.base import Features, LooksAt, NumpyOnly
+from surff.estimators.base import N_COMPONENTS, Features, LooksAt, NumpyOnly
 from surff.kernels import (
     KERNELS,
     ArrayFourierMap,
@@ -129,9 +127,8 @@ class FourierFeatures(Features):
     With scikit-learn's ``array_api_dispatch``, arrays of other libraries such as
     PyTorch are taken and stay on their device; the guide to arrays says what with.
 
-    When `fit` scores candidates with ``y``, targets that
-    `sklearn.utils.multiclass.type_of_target` calls binary or multiclass are coded
-    one-vs-rest as -1 and 1; others are taken as numbers, as they are (not centred).
+    When `fit` scores candidates with ``y``, labels (text, booleans, integers) are coded
+    one-vs-rest as -1 and 1; floats are numbers and taken as they are (not centred).
 
     References
     ----------
@@ -150,7 +147,7 @@ class FourierFeatures(Features):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
-        "n_components": [Interval(numbers.Integral, 1, None, closed="left")],
+        "n_components": N_COMPONENTS,
         "kernel": [StrOptions(set(KERNELS)), HasMethods(["sample", "scale", "kernel"])],
         "gamma": GAMMA_CONSTRAINTS,
         "draw": [StrOptions(set(DRAWS)), HasMethods("draw")],

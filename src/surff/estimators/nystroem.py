@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array
 
 from surff.backend import as_generator
 from surff.estimators._bandwidth import GAMMA_CONSTRAINTS, bandwidth
-from surff.estimators.base import Features, NumpyOnly
+from surff.estimators.base import N_COMPONENTS, Features, NumpyOnly
 from surff.kernels import (
     KERNELS,
     NEGATIVE_SHARE,
@@ -115,7 +115,7 @@ class NystroemFeatures(Features):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
-        "n_components": [Interval(numbers.Integral, 1, None, closed="left")],
+        "n_components": N_COMPONENTS,
         "kernel": [
             StrOptions({*KERNELS, *PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}),
             HasMethods("kernel"),

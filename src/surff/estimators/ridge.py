@@ -35,7 +35,7 @@ from surff.estimators._base_ridge import (
     learns_in_pieces,
     streams,
 )
-from surff.estimators._linear import weight_of_rows, winning_labels
+from surff.estimators._linear import LARGEST_NUMBER, weight_of_rows, winning_labels
 from surff.estimators._targets import one_vs_rest
 from surff.linear import (
     R2,
@@ -50,6 +50,16 @@ from surff.linear import (
 from surff.streaming import DaskRows, is_dask, over_blocks, without_sums
 
 __all__ = ["KernelRidgeClassifier", "KernelRidgeRegressor"]
+
+
+def has_probabilities(model):
+    """Whether `predict_proba` can do what the parameters ask for."""
+    if not model.probability:
+        raise AttributeError(
+            "predict_proba needs probability=True when the model is made and fitted, "
+            f"got probability={model.probability!r}"
+        )
+    return True
 
 
 class ScoresWorkers:
@@ -233,6 +243,11 @@ class KernelRidgeRegressor(
         y = to_numpy_if_dispatched(y)
         X, y = validated(self, X, y, multi_output=True, y_numeric=True, reset=reset)
         y = y.astype(np.float64)
+        if (largest := np.abs(y).max()) > LARGEST_NUMBER:
+            raise ValueError(
+                f"y must be at most {LARGEST_NUMBER:.0e} in absolute value, or its "
+                f"squares overflow, got {largest:.3g}; scale y."
+            )
         return X, y, y.reshape(len(y), -1), weight_of_rows(sample_weight, X)
 
     _streamed_scoring = (None, "r2", "neg_mean_squared_error")
@@ -816,7 +831,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         """Predict checked rows, with no look at their names or types."""
         return self._predictions(self._decisions(X))
 
-    @available_if(lambda self: self.probability)
+    @available_if(has_probabilities)
     @over_blocks
     def predict_proba(self, X):
         r"""Probability of each class; with ``probability=True``.

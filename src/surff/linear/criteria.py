@@ -155,9 +155,28 @@ class HeldOutSplits(CriterionOfEquations):
         )
 
     def score(self, alphas):
-        """Scores of every alpha, one column per split; see the module."""
-        scores = [self._split_score(split, alphas) for split in self._splits()]
+        """Scores of every alpha, one column per split; see the module.
+
+        R2 has none for a single row: with a split that holds one row out, the errors
+        of all splits are pooled into one score.
+        """
+        splits = list(enumerate(self._splits()))
+        pooled = any(len(split.test_rows) == 1 for _, split in splits)
+        if pooled and isinstance(self.scorer, R2):
+            return self._pooled(alphas)[:, None]
+        scores = [self._split_score(i, split, alphas) for i, split in splits]
         return np.stack(scores, axis=1)
+
+    def _pooled(self, alphas):
+        """R2 of the predictions of all splits together, shape (n_alphas, k)."""
+        found, rows = [], []
+        for split in self._splits():
+            path = self._path(split, alphas)
+            found.append(self._decisions(split, *path))
+            rows.append(split.test_rows)
+        rows = np.concatenate(rows)
+        weight = self.data.weight(rows)
+        return self.scorer.from_decisions(np.concatenate(found), rows, weight)
 
     def _path(self, split, alphas):
         return coefficient_path(split.train, alphas, *self.solving)
@@ -168,13 +187,24 @@ class HeldOutSplits(CriterionOfEquations):
             split.feature_map, data.X, split.test_rows, coefs, intercepts + data.offset
         )
 
-    def _split_score(self, split, alphas):
+    def _split_score(self, number, split, alphas):
         path = self._path(split, alphas)
         if hasattr(self.scorer, "from_equations"):
             return self.scorer.from_equations(split.test, *path)
+        return self._score_of_rows(number, split, path)
+
+    def _score_of_rows(self, number, split, path):
         rows = split.test_rows
         decisions = self._decisions(split, *path)
-        return self.scorer.from_decisions(decisions, rows, self.data.weight(rows))
+        scores = self.scorer.from_decisions(decisions, rows, self.data.weight(rows))
+        solved = ~np.isnan(decisions).any(axis=(0, 2))
+        if np.isnan(scores[solved]).any():
+            raise ValueError(
+                f"the score of fold {number}, which holds {len(rows)} rows out, is NaN "
+                "though its predictions are finite: scoring is not defined for what "
+                "the fold holds, such as one class alone; change cv or scoring."
+            )
+        return scores
 
     def held_out(self, alpha):
         """Held-out predictions at one alpha; see the module."""
@@ -248,10 +278,8 @@ class HeldOutPasses(HeldOutSplits):
         solution = self.solve(alphas, split.feature_map, split.train_rows)
         return solution.coefs, solution.intercepts
 
-    def _split_score(self, split, alphas):
-        rows = split.test_rows
-        decisions = self._decisions(split, *self._path(split, alphas))
-        return self.scorer.from_decisions(decisions, rows, self.data.weight(rows))
+    def _split_score(self, number, split, alphas):
+        return self._score_of_rows(number, split, self._path(split, alphas))
 
 
 class OnAllRows(CriterionOfEquations):
@@ -422,11 +450,13 @@ class R2(SquaredError):
         mean = test.target_sum / test.weight_sum
         square = test.target_square / test.weight_sum
         errors = np.atleast_2d(errors) / test.weight_sum
-        return cls._ratio(errors, square - mean**2, square)
+        rounding = test.weight_sum * square
+        return cls._ratio(errors, square - mean**2, rounding)
 
     @staticmethod
     def _ratio(errors, spread, square):
-        floor = np.finfo(np.float64).eps * square
+        # A spread that rounding of the sums may have made is none.
+        floor = 16.0 * np.finfo(np.float64).eps * square
         constant = spread <= floor
         ratio = errors / np.where(constant, 1.0, spread)
         ratio[:, constant] = np.where(

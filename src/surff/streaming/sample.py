@@ -6,6 +6,7 @@ are a uniform sample without replacement, and the key modulo the number of folds
 row's fold, so neither depends on how the source cuts its blocks.
 """
 
+import copy
 import functools
 from types import NoneType
 from typing import NamedTuple
@@ -97,6 +98,12 @@ class EntrySpread:
                 row_means = to_numpy(xp.mean(A, axis=1))
             return float(np.average(row_means, weights=sample_weight))
 
+        with np.errstate(over="ignore", invalid="ignore"):  # `gamma` says so
+            self._combine(total, *self._moments(X, xp, mean_of))
+
+    @staticmethod
+    def _moments(X, xp, mean_of):
+        """Mean, variance, and what rounding may make of it."""
         eps = 8 * np.finfo(np.float64).eps
         mean = mean_of(X)
         if sparse.issparse(X):
@@ -108,11 +115,11 @@ class EntrySpread:
         else:
             variance = mean_of(np.square(X - np.float64(mean), dtype=np.float64))
             rounding = (eps * mean) ** 2
-        self._combine(total, mean, variance, rounding)
+        return mean, variance, rounding
 
     def _combine(self, weight, mean, variance, rounding):
         share = weight / (self.weight + weight)
-        step = mean - self.mean
+        step = np.float64(mean - self.mean)  # overflows to infinity
         self.weight += weight
         self.mean += share * step
         self.variance += share * (variance - self.variance + (1 - share) * step**2)
@@ -126,6 +133,11 @@ class EntrySpread:
 
     def gamma(self, n_features):
         """``1 / (n_features * variance)``, 1 for constant data, as in SVC."""
+        if not np.isfinite(self.variance):
+            raise ValueError(
+                "gamma='scale' needs the variance of X, which overflows: scale the "
+                "columns of X or give gamma as a number."
+            )
         if self.variance <= self.rounding:
             return 1.0
         return float(1.0 / (n_features * self.variance))
@@ -234,6 +246,13 @@ class RowSample:
 class Labels:
     """Different labels of targets with one axis, unless they are numbers.
 
+    Parameters
+    ----------
+    of_floats : bool, default=False
+        Whether whole numbers of a floating-point dtype are labels, as for a
+        classifier. By default integers, booleans and text are labels, and floats are
+        numbers whatever their values.
+
     Attributes
     ----------
     values : ndarray or None
@@ -241,13 +260,16 @@ class Labels:
         continuous or have several columns.
     """
 
-    def __init__(self):
+    def __init__(self, of_floats=False):
+        self.of_floats = of_floats
         self.values, self.are_numbers = None, False
 
     def update(self, y):
         """Look at some targets; returns self."""
-        if type_of_target(y, input_name="y") in ("binary", "multiclass"):
-            found = Labels()
+        kind = type_of_target(y, input_name="y")
+        may_be_labels = self.of_floats or np.asarray(y).dtype.kind != "f"
+        if may_be_labels and kind in ("binary", "multiclass"):
+            found = Labels(self.of_floats)
             found.values = np.unique(y)
             return self.merge(found)
         self.values, self.are_numbers = None, True
@@ -288,7 +310,7 @@ class Survey(NamedTuple):
         return self
 
 
-def survey(passes, n_sample, whole, has_labels):
+def survey(passes, n_sample, whole, labels=None):
     """Look at a source in a pass of its own, or at its first block.
 
     Parameters
@@ -298,8 +320,8 @@ def survey(passes, n_sample, whole, has_labels):
         Rows to sample.
     whole : bool
         Whether all rows are looked at.
-    has_labels : bool
-        Whether ``y`` holds labels, to be collected.
+    labels : Labels, optional
+        An empty one, if labels in ``y`` are to be collected.
 
     Returns
     -------
@@ -309,13 +331,13 @@ def survey(passes, n_sample, whole, has_labels):
         sample = RowSample(n_sample)
         sample.update(passes.first())
         return Survey(sample)
-    empty = functools.partial(empty_survey, n_sample, has_labels)
+    empty = functools.partial(empty_survey, n_sample, labels)
     return passes.reduce(empty, Survey.update, Survey.merge)
 
 
-def empty_survey(n_sample, has_labels):
+def empty_survey(n_sample, labels):
     """`Survey` of no rows."""
-    return Survey(RowSample(n_sample), EntrySpread(), Labels() if has_labels else None)
+    return Survey(RowSample(n_sample), EntrySpread(), copy.copy(labels))
 
 
 class WorkerRows:
