@@ -9,6 +9,7 @@ its own library.
 """
 
 import copy
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
@@ -24,6 +25,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 
 __all__ = [
+    "Array",
     "array_api_support",
     "asarray_like",
     "check_same_place",
@@ -42,6 +44,9 @@ __all__ = [
     "wide_dtype",
 ]
 
+
+#: Array of NumPy, SciPy or any library that follows the array API standard.
+Array: TypeAlias = Any
 
 #: DLPack's number of the host's processor.
 CPU = 1
