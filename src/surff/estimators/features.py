@@ -4,6 +4,7 @@ import numbers
 from functools import partial
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -21,6 +22,7 @@ from sklearn.utils.validation import (
 
 from surff.adaptation import ADAPTATIONS
 from surff.backend import (
+    FLOAT_DTYPES,
     array_api_support,
     as_generator,
     asarray_like,
@@ -37,7 +39,15 @@ from surff.backend import (
 from surff.draws import DRAWS, split_weights
 from surff.estimators._bandwidth import bandwidth
 from surff.estimators._targets import _coded, numeric_targets
-from surff.kernels import KERNELS, ArrayFourierMap, FourierMap, OddFourierMap, WarpedMap
+from surff.kernels import (
+    KERNELS,
+    ArrayFourierMap,
+    FourierMap,
+    OddFourierMap,
+    SpectralKernel,
+    WarpedMap,
+    warped,
+)
 from surff.selection import SELECTORS
 from surff.streaming import (
     N_SAMPLE,
@@ -52,6 +62,7 @@ from surff.streaming import (
 __all__ = [
     "FourierFeatures",
     "fitted_on_workers",
+    "rows_of_kernel",
 ]
 
 
@@ -380,6 +391,44 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_same_place(self, self.importance_weights_, X, "transform")
         return map_rows(self._map().astype(X.dtype), X)
 
+    def measure(self):
+        """Spectral measure of the kernel that the features approximate.
+
+        Returns
+        -------
+        SpectralMeasure
+            For bandwidth ``gamma_``, its samples are to be scaled; see
+            `surff.kernels.SpectralMeasure`.
+        """
+        return one_of("kernel", self.kernel, KERNELS, "sample")
+
+    def exact_kernel(self, X, Y=None):
+        """Kernel matrix that the features approximate.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples_X, n_features)
+            Rows.
+        Y : array-like or sparse matrix of shape (n_samples_Y, n_features), optional
+            Other rows; ``X`` by default.
+
+        Returns
+        -------
+        K : ndarray of shape (n_samples_X, n_samples_Y)
+            Of the kernel that the frequencies were drawn for. Features whose
+            frequencies an adaptation has moved have another.
+        """
+        check_is_fitted(self)
+        X = rows_of_kernel(self, X)
+        Y = X if Y is None else rows_of_kernel(self, Y)
+        return SpectralKernel(self.measure(), self.gamma_)(X, Y)
+
+    def bend(self, X):
+        """Bend the columns of checked rows; without a ``warp_`` they stay ``X``."""
+        if not hasattr(self, "warp_"):
+            return X
+        return warped(X.toarray() if sparse.issparse(X) else X, self.warp_)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -389,6 +438,17 @@ class FourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             self.select, SELECTORS, "needs_target", False
         ) or _flag(self.adapt, ADAPTATIONS, "needs_target", True)
         return tags
+
+
+def rows_of_kernel(features, X):
+    """Rows for the exact kernel, checked without a look at the columns' names."""
+    X = check_array(X, dtype=FLOAT_DTYPES, accept_sparse="csr")
+    if X.shape[1] != features.n_features_in_:
+        raise ValueError(
+            f"X must have the {features.n_features_in_} columns that the features were "
+            f"fitted to, got {X.shape[1]}."
+        )
+    return X
 
 
 def _is_name(value, name):

@@ -21,7 +21,11 @@ from sklearn.utils.validation import (
 
 from surff.backend import as_generator, map_rows, validated
 from surff.estimators._bandwidth import bandwidth
-from surff.estimators.features import FourierFeatures, fitted_on_workers
+from surff.estimators.features import (
+    FourierFeatures,
+    fitted_on_workers,
+    rows_of_kernel,
+)
 from surff.kernels import (
     KERNELS,
     NEGATIVE_SHARE,
@@ -369,6 +373,33 @@ class NystroemFeatures(
         check_is_fitted(self)
         X = validated(self, X, reset=False)
         return map_rows(self._map().astype(X.dtype), X)
+
+    def exact_kernel(self, X, Y=None):
+        """Kernel matrix that the features approximate.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples_X, n_features)
+            Rows.
+        Y : array-like or sparse matrix of shape (n_samples_Y, n_features), optional
+            Other rows; ``X`` by default.
+
+        Returns
+        -------
+        K : ndarray of shape (n_samples_X, n_samples_Y)
+
+        Raises
+        ------
+        ValueError
+            For ``kernel="precomputed"``, whose matrix is the data.
+        """
+        check_is_fitted(self)
+        if self._is_precomputed():
+            raise ValueError(
+                "kernel='precomputed' has no exact_kernel: its matrix is the data."
+            )
+        X = rows_of_kernel(self, X)
+        return self._kernel()(X, X if Y is None else rows_of_kernel(self, Y))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
