@@ -205,7 +205,7 @@ class AgopAdaptation(Adaptation):
         self,
         frequencies: np.ndarray,
         X: Array,
-        Y: np.ndarray,
+        Y: Array,
         rng: np.random.Generator,
         sample_weight: np.ndarray | None = None,
     ) -> Adapted:

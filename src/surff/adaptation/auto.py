@@ -77,7 +77,7 @@ class AutoAdaptation(Adaptation):
         self,
         frequencies: np.ndarray,
         X: Array,
-        Y: np.ndarray,
+        Y: Array,
         rng: np.random.Generator,
         sample_weight: np.ndarray | None = None,
     ) -> Adapted:

@@ -63,7 +63,7 @@ class Adaptation(BaseEstimator, ABC):
         self,
         frequencies: np.ndarray,
         X: Array,
-        Y: np.ndarray | None,
+        Y: Array,
         rng: np.random.Generator,
         sample_weight: np.ndarray | None = None,
     ) -> Adapted:

@@ -145,7 +145,7 @@ class GradientAdaptation(Adaptation):
         self,
         frequencies: np.ndarray,
         X: Array,
-        Y: np.ndarray,
+        Y: Array,
         rng: np.random.Generator,
         sample_weight: np.ndarray | None = None,
     ) -> Adapted:

@@ -52,7 +52,7 @@ class EERF(ScoreSelector):
         self,
         pool: np.ndarray,
         X: Array,
-        Y: np.ndarray,
+        Y: Array,
         sample_weight: np.ndarray | None = None,
         rng: np.random.Generator | None = None,
     ) -> np.ndarray:

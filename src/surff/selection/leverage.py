@@ -286,7 +286,7 @@ class RidgeLeverage(ResamplingSelector):
         self,
         pool: np.ndarray,
         X: Array,
-        Y: np.ndarray | None = None,
+        Y: Array,
         sample_weight: np.ndarray | None = None,
         rng: np.random.Generator | None = None,
     ) -> np.ndarray:
@@ -368,7 +368,7 @@ class SurrogateLeverage(ResamplingSelector):
         self,
         pool: np.ndarray,
         X: Array,
-        Y: np.ndarray,
+        Y: Array,
         sample_weight: np.ndarray | None = None,
         rng: np.random.Generator | None = None,
     ) -> np.ndarray:

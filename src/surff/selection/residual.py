@@ -285,7 +285,7 @@ class ResidualLeverage(Selector):
         self,
         draw: Callable[[int], np.ndarray],
         X: Array,
-        Y: np.ndarray,
+        Y: Array,
         n_frequencies: int,
         rng: np.random.Generator,
         sample_weight: np.ndarray | None = None,
