@@ -38,7 +38,7 @@ MAY_IMPORT = {
         "selection",
         "adaptation",
     ],
-    "inspection": ["backend", "kernels", "linear", "selection", "estimators"],
+    "inspection": ["backend", "linear", "selection", "estimators"],
     "surff": ["estimators", "selection", "adaptation", "inspection"],
     "datasets": [],
     "experiments": [

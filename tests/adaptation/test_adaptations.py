@@ -322,9 +322,9 @@ def test_one_row_cannot_be_held_out():
 @every
 def test_progress_is_shown_on_request(adapt, capsys):
     features(adapt).fit(X, Y)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "")
     features(clone(adapt).set_params(verbose=True)).fit(X, Y)
-    lines = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().err.splitlines()
     assert len(lines) > 1
     assert all(
         line.startswith("adapt: ") and "held-out error" in line for line in lines
@@ -335,7 +335,7 @@ def test_patience_ends_a_search(capsys):
     adapt = GradientAdaptation(n_steps=2000, n_checks=2000, patience=3, verbose=True)
     noise = RNG.normal(size=700)
     features(adapt).fit(X, noise)
-    assert len(capsys.readouterr().out.splitlines()) < 500
+    assert len(capsys.readouterr().err.splitlines()) < 500
 
 
 @pytest.mark.parametrize(

@@ -293,12 +293,12 @@ def test_errors_name_the_argument():
             lambda: leverage_scores(features, X, kind="surrogate"),
         ),
         (
-            "one alpha a target",
+            "one alpha per target",
             ValueError,
             lambda: leverage_scores(per_target, X),
         ),
         (
-            "one alpha a target",
+            "one alpha per target",
             ValueError,
             lambda: recommended_frequencies(per_target),
         ),

@@ -9,11 +9,12 @@ from surff.adaptation.agop import *
 from surff.adaptation.agop import AgopAdaptation
 from surff.adaptation.auto import *
 from surff.adaptation.auto import AutoAdaptation
+from surff.adaptation.base import *
 from surff.adaptation.gradient import *
 from surff.adaptation.gradient import GradientAdaptation
 from surff.adaptation.objective import *
 
-#: Adaptations by name.
+#: Adaptations by their names in ``adapt``.
 ADAPTATIONS = {
     "agop": AgopAdaptation,
     "auto": AutoAdaptation,

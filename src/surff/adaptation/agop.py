@@ -9,16 +9,25 @@ For :math:`f_k(x) = \frac{1}{\sqrt s} \sum_j \beta^{\cos}_{jk} \cos w_j^\top x +
 
 so the average of :math:`\sum_k \nabla f_k \nabla f_k^\top` over the rows needs only the
 averages of products of features, which the Gram matrix of the fit already holds: no
-further look at the data.
+further pass over the data.
 """
 
-import numpy as np
-from sklearn.base import BaseEstimator
+from __future__ import annotations
 
-from surff.adaptation.problem import _count, _error, _inner_problem
-from surff.backend import (
-    positive,
+from collections.abc import Sequence
+
+import numpy as np
+
+from surff.adaptation.base import Adaptation, Adapted
+from surff.adaptation.problem import (
+    Found,
+    InnerProblem,
+    checked_count,
+    held_out_error,
+    inner_problem,
 )
+from surff.adaptation.progress import report
+from surff.backend import Array, positive
 
 __all__ = [
     "AgopAdaptation",
@@ -27,7 +36,13 @@ __all__ = [
 ]
 
 
-def average_gradient_outer_product(frequencies, coef, gram, weight_sum, diagonal=False):
+def average_gradient_outer_product(
+    frequencies: np.ndarray,
+    coef: np.ndarray,
+    gram: np.ndarray,
+    weight_sum: float,
+    diagonal: bool = False,
+) -> np.ndarray:
     r"""Closed form of :math:`M = \frac1n \sum_i \sum_k \nabla f_k \nabla f_k^\top`.
 
     Parameters
@@ -41,7 +56,7 @@ def average_gradient_outer_product(frequencies, coef, gram, weight_sum, diagonal
     weight_sum : float
         Number of rows, or the sum of their weights.
     diagonal : bool, default=False
-        Compute the diagonal alone, for data of many columns.
+        Compute only the diagonal, for data of many columns.
 
     Returns
     -------
@@ -82,11 +97,10 @@ def average_gradient_outer_product(frequencies, coef, gram, weight_sum, diagonal
     return 0.5 * (M + M.T)
 
 
-def root_transform(M, power=1.0):
+def root_transform(M: np.ndarray, power: float = 1.0) -> np.ndarray:
     r"""Matrix T with :math:`T T^\top \propto M^{\text{power}}`, of trace d.
 
-    Isotropic frequencies times T have that covariance and the mean square norm that
-    they had.
+    Isotropic frequencies times T have that covariance and keep their mean square norm.
 
     Parameters
     ----------
@@ -119,7 +133,7 @@ def root_transform(M, power=1.0):
     return roots if Q is None else (Q * roots) @ Q.T
 
 
-class AgopAdaptation(BaseEstimator):
+class AgopAdaptation(Adaptation):
     r"""Give the draw the covariance of the fitted function's gradients.
 
     Fits, takes the average gradient outer product M of the fit (see this module),
@@ -134,23 +148,24 @@ class AgopAdaptation(BaseEstimator):
     n_rounds : int, default=3
         Rounds of fit and change.
     diagonal : bool, default=False
-        Scale the columns alone, instead of any linear map of them.
+        Only scale the columns, instead of any linear map of them.
     power : float, default=1.0
         Exponent of M in the covariance, > 0.
     factors : array-like of shape (n_factors,), default=(0.5, 1.0, 2.0)
         Lengths of the changed frequencies that each round tries, > 0, relative to the
         root mean square of those drawn.
     validation_fraction : float, default=0.1
-        Share of the rows held out; up to 0.3 where that makes less than 500 rows.
+        Share of the rows held out; up to 0.3 if that makes fewer than 500 rows.
     dtype : {"float32", "float64"}, default="float32"
-        In which to compute features.
+        Type in which features are computed.
     verbose : bool, default=False
-        Whether to print a line for each round.
+        Whether to report each round: to the logger "surff" at level INFO, or to stderr
+        where nothing listens to that.
 
     Notes
     -----
-    A round costs a fit a factor, ``O(n s (s + d) + s^3)``, on at most the larger of
-    16,384 rows and 8 a column.
+    A round costs one fit per factor, ``O(n s (s + d) + s^3)``, on at most the larger
+    of 16,384 rows and 8 rows per column.
 
     Examples
     --------
@@ -166,18 +181,17 @@ class AgopAdaptation(BaseEstimator):
     True
     """
 
-    needs_target = True
     takes_arrays = True
 
     def __init__(
         self,
-        n_rounds=3,
-        diagonal=False,
-        power=1.0,
-        factors=(0.5, 1.0, 2.0),
-        validation_fraction=0.1,
-        dtype="float32",
-        verbose=False,
+        n_rounds: int = 3,
+        diagonal: bool = False,
+        power: float = 1.0,
+        factors: Sequence[float] = (0.5, 1.0, 2.0),
+        validation_fraction: float = 0.1,
+        dtype: str = "float32",
+        verbose: bool = False,
     ):
         self.n_rounds = n_rounds
         self.diagonal = diagonal
@@ -187,23 +201,30 @@ class AgopAdaptation(BaseEstimator):
         self.dtype = dtype
         self.verbose = verbose
 
-    def adapt(self, frequencies, X, Y, rng, sample_weight=None):
-        """Change the covariance of frequencies; see `GradientAdaptation.adapt`."""
-        problem = _inner_problem(self, X, Y, rng, sample_weight)
+    def adapt(
+        self,
+        frequencies: np.ndarray,
+        X: Array,
+        Y: Array,
+        rng: np.random.Generator,
+        sample_weight: np.ndarray | None = None,
+    ) -> Adapted:
+        """Change the covariance of frequencies; see `Adaptation.adapt`."""
+        problem = inner_problem(self, X, Y, rng, sample_weight)
         start = problem.found(problem.inward(frequencies))
         found = self.search(problem, start)
         if found is start:
-            return frequencies, None
+            return Adapted(frequencies)
         return problem.outward(found, frequencies.dtype)
 
-    def search(self, problem, start):
-        """Best `Found` of the start and the rounds; its warp stays."""
+    def search(self, problem: InnerProblem, start: Found) -> Found:
+        """Best `Found` among the start and all rounds; the warp is the start's."""
         power = positive("power", self.power)
         factors = [positive("factors", factor) for factor in self.factors]
         if not factors:
             raise ValueError("factors must hold at least one number, got none.")
         drawn, warp, _ = current = best = start
-        for i in range(_count("n_rounds", self.n_rounds)):
+        for i in range(checked_count("n_rounds", self.n_rounds)):
             M = average_gradient_outer_product(
                 current.frequencies,
                 current.score.coef,
@@ -214,12 +235,14 @@ class AgopAdaptation(BaseEstimator):
             T = root_transform(M, power)
             changed = drawn * T if self.diagonal else drawn @ T
             current = min(
-                (problem.found(f * changed, warp) for f in factors), key=_error
+                (problem.found(f * changed, warp) for f in factors), key=held_out_error
             )
-            best = min(best, current, key=_error)
+            best = min(best, current, key=held_out_error)
             if self.verbose:
-                print(
-                    f"adapt: round {i + 1}, held-out error {_error(current):.4f}, best "
-                    f"{_error(best):.4f}"
+                report(
+                    "adapt: round %d, held-out error %.4f, best %.4f",
+                    i + 1,
+                    held_out_error(current),
+                    held_out_error(best),
                 )
         return best

@@ -1,96 +1,127 @@
 """The composition of adaptations that did best in our experiments."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from surff.adaptation.agop import (
-    AgopAdaptation,
-)
-from surff.adaptation.gradient import GradientAdaptation, _batch_size
-from surff.adaptation.problem import _error, _inner_problem
+from surff.adaptation.agop import AgopAdaptation
+from surff.adaptation.base import Adaptation, Adapted
+from surff.adaptation.gradient import GradientAdaptation, batch_rows
+from surff.adaptation.problem import Found, InnerProblem, held_out_error, inner_problem
+from surff.adaptation.progress import report
+from surff.backend import Array
 
 __all__ = [
     "AutoAdaptation",
 ]
 
-#: adapt="auto": lengths of frequencies to start from, in radians per spread of the
-#: columns, the error they must come down to for it, and multiplications that the Gram
-#: matrices of batches may take.
-LENGTHS, WORTH, MULTIPLICATIONS = (math.sqrt(2.0), math.sqrt(2.0) / 4), 0.9, 3 * 10**11
+#: Median lengths of frequencies to start from, in radians per spread of the columns: a
+#: function that bends within a spread, and one that bends within four.
+LENGTHS = (math.sqrt(2.0), math.sqrt(2.0) / 4)
+
+#: Share of the error so far to which another length must bring it: the gamma that was
+#: asked for is left for a good reason only.
+WORTH = 0.9
+
+#: Most multiplications in the Gram matrices of batches: about a minute of two cores.
+MULTIPLICATIONS = 3 * 10**11
 
 
-class AutoAdaptation(BaseEstimator):
+class AutoAdaptation(Adaptation):
     r"""The composition that did best in our experiments; see the guide to adaptation.
 
-    First the bandwidth, of columns bent beyond two spreads from their median: that of
+    First the bandwidth, for columns bent beyond two spreads from their median: that of
     the draw, unless one in units of each column's spread is much better on the rows
-    held out. Then `AgopAdaptation` of the columns' scales, and from what is best so far
+    held out. Then `AgopAdaptation` of the columns' scales, and from the best so far
     `GradientAdaptation` of frequencies and warp, with as many steps as pay and as the
-    number of frequencies allows.
+    number of frequencies allows. If the frequencies as they came, without a warp, are
+    no worse on the rows held out, they are returned.
 
     Parameters
     ----------
     warp : bool, default=True
-        Whether to bend the columns, see `surff.kernels.warp`. Those of sparse rows
-        stay as they are, a warp would fill them.
+        Whether to bend the columns, see `surff.kernels.warp`. Columns of sparse rows
+        stay straight, since a warp would fill them.
     validation_fraction : float, default=0.1
-        Share of the rows held out; up to 0.3 where that makes less than 500 rows.
+        Share of the rows held out; up to 0.3 if that makes fewer than 500 rows.
     dtype : {"float32", "float64"}, default="float32"
-        In which to compute features and Gram matrices of batches.
+        Type in which features and Gram matrices of batches are computed.
     verbose : bool, default=False
-        Whether to print a line for each score.
+        Whether to report each score: to the logger "surff" at level INFO, or to stderr
+        where nothing listens to that.
 
     Notes
     -----
-    Steps are 15 passes over the rows, or 800 where that is more; but 2,000 at most, no
-    more than 600 and 12 a frequency, or 50 a frequency if that is less (400 in any
-    case), and no more than 3e11 multiplications in their Gram matrices allow, or 100.
+    The number of steps is 15 passes over the rows, and at least 800. It is at most
+    2,000, 600 and 12 per frequency, and the larger of 400 and 50 per frequency; and at
+    most what 3e11 multiplications in the Gram matrices allow, but no less than 100.
     """
 
-    needs_target = True
     takes_arrays = True
 
     def __init__(
-        self, warp=True, validation_fraction=0.1, dtype="float32", verbose=False
+        self,
+        warp: bool = True,
+        validation_fraction: float = 0.1,
+        dtype: str = "float32",
+        verbose: bool = False,
     ):
         self.warp = warp
         self.validation_fraction = validation_fraction
         self.dtype = dtype
         self.verbose = verbose
 
-    def adapt(self, frequencies, X, Y, rng, sample_weight=None):
-        """Find the length, the scales and the places of frequencies.
+    def adapt(
+        self,
+        frequencies: np.ndarray,
+        X: Array,
+        Y: Array,
+        rng: np.random.Generator,
+        sample_weight: np.ndarray | None = None,
+    ) -> Adapted:
+        """Find lengths, scales and places of frequencies; see `Adaptation.adapt`."""
+        problem = inner_problem(self, X, Y, rng, sample_weight)
+        plain = problem.found(problem.inward(frequencies))
+        found = min(
+            plain, self._search(problem, plain, frequencies, rng), key=held_out_error
+        )
+        if found is plain:
+            return Adapted(frequencies)
+        return problem.outward(found, frequencies.dtype)
 
-        See `GradientAdaptation.adapt`.
-        """
-        problem = _inner_problem(self, X, Y, rng, sample_weight)
-        warp = problem.first_warp() if self.warp else None
-        drawn = problem.inward(frequencies)
-        best = problem.found(drawn, warp)
+    def _search(
+        self,
+        problem: InnerProblem,
+        plain: Found,
+        frequencies: np.ndarray,
+        rng: np.random.Generator,
+    ) -> Found:
+        """Best `Found` of bent columns, or of straight ones without a warp."""
+        warp, best = problem.first_warp() if self.warp else None, plain
+        if warp is not None:
+            best = problem.found(plain.frequencies, warp)
         if self.verbose:
-            print(f"adapt: held-out error {_error(best):.4f} at the start")
+            report("adapt: held-out error %.4f at the start", held_out_error(best))
         isotropic = np.asarray(frequencies, dtype=np.float64)
         isotropic = isotropic / np.median(np.linalg.norm(isotropic, axis=1))
         for length in LENGTHS:
             found = problem.found(length * isotropic, warp)
-            if _error(found) < WORTH * _error(best):
+            if held_out_error(found) < WORTH * held_out_error(best):
                 best = found
                 if self.verbose:
-                    print(
-                        f"adapt: held-out error {_error(best):.4f} at length {length}"
-                    )
+                    error = held_out_error(best)
+                    report("adapt: held-out error %.4f at length %s", error, length)
         best = AgopAdaptation(diagonal=True, verbose=self.verbose).search(problem, best)
         gradient = GradientAdaptation(
-            n_steps=self._n_steps(problem, len(drawn)), verbose=self.verbose
+            n_steps=self._n_steps(problem, len(frequencies)), verbose=self.verbose
         )
-        best = gradient.search(problem, best, rng)
-        return problem.outward(best, frequencies.dtype)
+        return gradient.search(problem, best, rng)
 
     def _n_steps(self, problem, n_frequencies):
         """Steps that pay, and that the number of frequencies allows."""
-        size = _batch_size("auto", n_frequencies, len(problem.train))
+        size = batch_rows("auto", n_frequencies, len(problem.train))
         passes = 15 * len(problem.train) // size
         wanted = min(max(passes, 800), 2000, 600 + 12 * n_frequencies)
         few = max(50 * n_frequencies, 400)

@@ -1,13 +1,17 @@
 """Frequencies learned by descent on the ridge objective, coefficients eliminated."""
 
+from __future__ import annotations
+
 import math
 import time
+from collections.abc import Iterator
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from surff.adaptation.base import Adaptation, Adapted
 from surff.adaptation.objective import (
     Adam,
+    Projected,
     cosine_schedule,
     projected_objective,
 )
@@ -15,34 +19,46 @@ from surff.adaptation.problem import (
     LARGEST_RATE,
     LEAST_RATE,
     Found,
-    _count,
-    _error,
-    _inner_problem,
+    InnerProblem,
+    Score,
+    checked_count,
+    held_out_error,
+    inner_problem,
 )
-from surff.backend import (
-    positive,
-    single_threaded_blas,
-    to_numpy,
-)
+from surff.adaptation.progress import report
+from surff.backend import Array, positive, single_threaded_blas, to_numpy
 from surff.kernels import warp_gradient, warped
+from surff.linear import SingularError
 
 __all__ = [
     "GradientAdaptation",
+    "batch_rows",
 ]
 
-#: Rows of a batch: at least, for each column, and for each up to a size that is
-#: cheap. With fewer, coefficients fit the noise of a batch, and frequencies learn it.
-BATCH_ROWS, BATCH_ROWS_PER_COLUMN = 512, 8
-CHEAP_ROWS, CHEAP_ROWS_PER_COLUMN = 2048, 16
+#: Fewest rows of a batch: smaller batches cost about as much as this.
+BATCH_ROWS = 512
 
-#: Steps of the frequencies for one of the warp: its gradient costs as much as theirs.
+#: Fewest rows of a batch per column of features: with fewer, coefficients fit the noise
+#: of a batch, and frequencies learn it.
+BATCH_ROWS_PER_COLUMN = 8
+
+#: Rows up to which a batch is cheap, and takes more rows per column.
+CHEAP_ROWS = 2048
+
+#: Rows per column of features in a cheap batch: its noise is then half as large.
+CHEAP_ROWS_PER_COLUMN = 16
+
+#: Steps of the frequencies per step of the warp: its gradient costs as much as theirs.
 WARP_EVERY = 4
 
-#: Ends of alpha="auto": below, batches are singular in float32; above, nothing moves.
-LEAST_ALPHA, LARGEST_ALPHA = 1e-5, 1e-1
+#: Smallest alpha="auto": below, batches are singular in float32.
+LEAST_ALPHA = 1e-5
+
+#: Largest alpha="auto": above, nothing moves.
+LARGEST_ALPHA = 1e-1
 
 
-class GradientAdaptation(BaseEstimator):
+class GradientAdaptation(Adaptation):
     r"""Learn the frequencies: descent on the ridge objective, coefficients eliminated.
 
     Each step takes a batch of rows, solves its small ridge problem and moves the
@@ -53,29 +69,31 @@ class GradientAdaptation(BaseEstimator):
     Parameters
     ----------
     n_steps : int, default=1000
-        Steps at most.
+        Most steps.
     learning_rate : float, default=0.05
         Largest change of a coordinate in a step, > 0, in radians per spread of the
         column. Starts and ends at zero.
     batch_size : "auto" or int, default="auto"
-        Rows of a batch, at most those there are; "auto" is 16 times the columns of
+        Rows of a batch, at most all; "auto" is 16 times the columns of
         features up to 2,048 rows, then 8 times, and at least 512.
     alpha : "auto" or float, default="auto"
         Regularisation of a batch, > 0, in mean eigenvalues of its Gram matrix; "auto"
-        is the one that was best on the rows held out when last they were looked at.
+        is the best on the rows held out at the last score. A batch that is singular
+        with it raises it tenfold, until the next score.
     validation_fraction : float, default=0.1
-        Share of the rows held out; up to 0.3 where that makes less than 500 rows.
+        Share of the rows held out; up to 0.3 if that makes fewer than 500 rows.
     n_checks : int, default=10
-        How often the frequencies are scored.
+        Number of times the frequencies are scored.
     patience : int, default=3
-        Scores in a row without an improvement after which to stop.
+        Number of scores in a row without an improvement after which to stop.
     warp : bool, default=False
-        Whether to learn a warp of the columns, too, see `surff.kernels.warp`.
-        Columns of sparse rows stay as they are, a warp would fill them.
+        Whether to learn a warp of the columns as well, see `surff.kernels.warp`.
+        Columns of sparse rows stay straight, since a warp would fill them.
     dtype : {"float32", "float64"}, default="float32"
-        In which to compute features and Gram matrices of batches.
+        Type in which features and Gram matrices of batches are computed.
     verbose : bool, default=False
-        Whether to print a line for each score.
+        Whether to report each score: to the logger "surff" at level INFO, or to stderr
+        where nothing listens to that.
 
     Notes
     -----
@@ -97,21 +115,20 @@ class GradientAdaptation(BaseEstimator):
     True
     """
 
-    needs_target = True
     takes_arrays = True
 
     def __init__(
         self,
-        n_steps=1000,
-        learning_rate=0.05,
-        batch_size="auto",
-        alpha="auto",
-        validation_fraction=0.1,
-        n_checks=10,
-        patience=3,
-        warp=False,
-        dtype="float32",
-        verbose=False,
+        n_steps: int = 1000,
+        learning_rate: float = 0.05,
+        batch_size: int | str = "auto",
+        alpha: float | str = "auto",
+        validation_fraction: float = 0.1,
+        n_checks: int = 10,
+        patience: int = 3,
+        warp: bool = False,
+        dtype: str = "float32",
+        verbose: bool = False,
     ):
         self.n_steps = n_steps
         self.learning_rate = learning_rate
@@ -124,39 +141,27 @@ class GradientAdaptation(BaseEstimator):
         self.dtype = dtype
         self.verbose = verbose
 
-    def adapt(self, frequencies, X, Y, rng, sample_weight=None):
-        """Move frequencies to where the data want them.
-
-        Parameters
-        ----------
-        frequencies : ndarray of shape (n_frequencies, n_features)
-            Where to start, radians per unit of ``X``; left as they are.
-        X : array or CSR matrix of shape (n_samples, n_features)
-            Data.
-        Y : ndarray of shape (n_samples, n_targets)
-            Targets; labels are coded -1, 1 by the caller.
-        rng : numpy.random.Generator
-            Holds rows out and shuffles the others.
-        sample_weight : ndarray of shape (n_samples,), optional
-            Row weights, >= 0.
-
-        Returns
-        -------
-        frequencies : ndarray of shape (n_frequencies, n_features)
-            Dtype of ``frequencies``.
-        warp : ndarray of shape (2, n_features) or None
-            Bends the columns first, if any.
-        """
-        problem = _inner_problem(self, X, Y, rng, sample_weight)
+    def adapt(
+        self,
+        frequencies: np.ndarray,
+        X: Array,
+        Y: Array,
+        rng: np.random.Generator,
+        sample_weight: np.ndarray | None = None,
+    ) -> Adapted:
+        """Move frequencies to where the data want them; see `Adaptation.adapt`."""
+        problem = inner_problem(self, X, Y, rng, sample_weight)
         plain = start = problem.found(problem.inward(frequencies))
         if self.warp and (warp := problem.first_warp()) is not None:
             start = problem.found(plain.frequencies, warp)
-        found = min(plain, self.search(problem, start, rng), key=_error)
+        found = min(plain, self.search(problem, start, rng), key=held_out_error)
         if found is plain:
-            return frequencies, None
+            return Adapted(frequencies)
         return problem.outward(found, frequencies.dtype)
 
-    def search(self, problem, start, rng):
+    def search(
+        self, problem: InnerProblem, start: Found, rng: np.random.Generator
+    ) -> Found:
         """Best `Found` on the way, which may be the start.
 
         Parameters
@@ -164,16 +169,16 @@ class GradientAdaptation(BaseEstimator):
         problem : InnerProblem
             Data.
         start : Found
-            Where to start; its warp moves too, if it has one.
+            Where to start; its warp, if any, moves as well.
         rng : numpy.random.Generator
             Shuffles rows.
         """
-        n_steps = _count("n_steps", self.n_steps)
+        n_steps = checked_count("n_steps", self.n_steps)
         rate = positive("learning_rate", self.learning_rate)
-        patience = _count("patience", self.patience)
-        every = math.ceil(n_steps / _count("n_checks", self.n_checks))
-        best, score = start, start.score
-        size = _batch_size(self.batch_size, len(start.frequencies), len(problem.train))
+        patience = checked_count("patience", self.patience)
+        every = math.ceil(n_steps / checked_count("n_checks", self.n_checks))
+        best, alpha = start, self._alpha(start.score)
+        size = batch_rows(self.batch_size, len(start.frequencies), len(problem.train))
         batches = _batches(problem, size, rng)
         moving, warp = _apart(start.frequencies, rate, rng), start.warp
         adam, failures, began = Adam(moving.shape), 0, time.perf_counter()
@@ -181,41 +186,69 @@ class GradientAdaptation(BaseEstimator):
         # Steps are short, and share their rows out themselves where it pays.
         with single_threaded_blas():
             for step in range(n_steps):
-                alpha = self._alpha(score) / (2 * len(moving))
                 batch, targets, weight = next(batches)
                 length = rate * cosine_schedule(step, n_steps)
                 bends = bending is not None and step % WARP_EVERY == 0
                 if bending is not None:
                     batch = bending(batch)
-                objective = projected_objective(
+                objective, alpha = _solvable(
                     moving.astype(problem.dtype), batch, targets, alpha, weight, bends
                 )
-                moving += adam.step(objective.gradient, length)
-                if bends:
-                    bending.move(objective.row_gradient, batch, length)
+                if objective is not None:
+                    moving += adam.step(objective.gradient, length)
+                    if bends:
+                        bending.move(objective.row_gradient, batch, length)
                 if (step + 1) % every and step + 1 < n_steps:
                     continue
                 if bending is not None:
                     warp = bending.warp
                 score = problem.score(moving, warp)
-                failures += 1
+                alpha, failures = self._alpha(score), failures + 1
                 if score.error < best.score.error:
                     best, failures = Found(moving.copy(), warp, score), 0
                 if self.verbose:
-                    print(
-                        f"adapt: step {step + 1}/{n_steps}, held-out error "
-                        f"{score.error:.4f}, best {best.score.error:.4f}, alpha "
-                        f"{self._alpha(score):.0e}, {time.perf_counter() - began:.1f} s"
+                    report(
+                        "adapt: step %d/%d, held-out error %.4f, best %.4f, alpha "
+                        "%.0e, %.1f s",
+                        *(step + 1, n_steps, score.error, best.score.error, alpha),
+                        time.perf_counter() - began,
                     )
                 if failures >= patience:
                     break
         return best
 
-    def _alpha(self, score):
-        """Regularisation of a batch after a score."""
+    def _alpha(self, score: Score) -> float:
+        """Regularisation of a batch after a score, in mean eigenvalues."""
         if isinstance(self.alpha, str) and self.alpha == "auto":
             return min(max(score.alpha, LEAST_ALPHA), LARGEST_ALPHA)
         return positive("alpha", self.alpha)
+
+
+def _solvable(
+    frequencies: np.ndarray,
+    X: Array,
+    Y: np.ndarray,
+    alpha: float,
+    weight: np.ndarray | None,
+    by_rows: bool,
+) -> tuple[Projected | None, float]:
+    """`projected_objective`, and the alpha that it took to solve it.
+
+    A singular batch raises alpha, in mean eigenvalues, tenfold and up to 1. Where that
+    does not do, the batch is no use and the result None.
+    """
+    tried = alpha
+    while True:
+        try:
+            found = projected_objective(
+                frequencies, X, Y, tried / (2 * len(frequencies)), weight, by_rows
+            )
+        except SingularError:
+            if tried >= 1.0:
+                return None, alpha
+            tried = min(10.0 * tried, 1.0)
+        else:
+            return found, tried
 
 
 class Bending:
@@ -229,24 +262,24 @@ class Bending:
         Says where and in which dtype to compute.
     """
 
-    def __init__(self, warp, problem):
+    def __init__(self, warp: np.ndarray, problem: InnerProblem):
         self.warp, self._problem = warp, problem
         self._adam = Adam(warp.shape)
         self._there = problem.beside(warp)
 
-    def __call__(self, X):
-        """Bent rows."""
+    def __call__(self, X: Array) -> Array:
+        """Bend rows."""
         return warped(X, self._there)
 
-    def move(self, row_gradient, bent, length):
-        """A step, of at most ``length`` in ``log(rate)`` and ``rate * centre``.
+    def move(self, row_gradient: Array, bent: Array, length: float) -> None:
+        """Take a step of at most ``length`` in ``log(rate)`` and ``rate * centre``.
 
         Parameters
         ----------
         row_gradient, bent : array of shape (n_samples, n_features)
             See `surff.kernels.warp_gradient`.
         length : float
-            Length.
+            Largest change of a coordinate.
         """
         gradient = to_numpy(warp_gradient(row_gradient, bent, self._there))
         centres, rates = self.warp
@@ -260,19 +293,21 @@ class Bending:
         self._there = self._problem.beside(self.warp)
 
 
-def _batch_size(batch_size, n_frequencies, n_rows):
-    """Rows of a batch."""
+def batch_rows(batch_size: int | str, n_frequencies: int, n_rows: int) -> int:
+    """Rows of a batch, from the parameter and at most all."""
     if isinstance(batch_size, str) and batch_size == "auto":
         columns = 2 * n_frequencies
         cheap = min(CHEAP_ROWS, CHEAP_ROWS_PER_COLUMN * columns)
         wanted = max(BATCH_ROWS, cheap, BATCH_ROWS_PER_COLUMN * columns)
     else:
-        wanted = _count("batch_size", batch_size)
+        wanted = checked_count("batch_size", batch_size)
     return min(wanted, n_rows)
 
 
-def _batches(problem, size, rng):
-    """Batches of the rows not held out, without end, each row once an epoch.
+def _batches(
+    problem: InnerProblem, size: int, rng: np.random.Generator
+) -> Iterator[tuple[Array, np.ndarray, np.ndarray | None]]:
+    """Yield batches of the rows not held out, for ever, each row once per epoch.
 
     Rows left over at the end of an epoch wait for another.
     """
@@ -284,7 +319,10 @@ def _batches(problem, size, rng):
 
 
 def _apart(frequencies, distance, rng):
-    """Frequencies, those that stand there twice moved a little: they would stay one."""
+    """Copy with duplicates jittered.
+
+    Identical frequencies get identical gradients and never part.
+    """
     _, first = np.unique(frequencies, axis=0, return_index=True)
     again = np.setdiff1d(np.arange(len(frequencies)), first)
     frequencies = frequencies.copy()

@@ -21,20 +21,24 @@ gradient by the rows, for what is done to these before (`surff.kernels.warp`):
           \bigl[ r_i^\top (\beta^{\sin}_j \cos p_{ij} - \beta^{\cos}_j \sin p_{ij})
           \bigr]\, w_j .
 
-Rows decide where all of that is computed: NumPy's and sparse ones here, on all threads,
-any other array's by its own library on its device. Only the solution, of one equation
-for each column of features, is NumPy's and in float64.
+The rows decide where all of that is computed: NumPy's and sparse ones here, on all
+threads, any other array's by its own library on its device. Only the solution, of one
+equation per column of features, is NumPy's and in float64.
 """
+
+from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import lapack
 
 from surff.backend import (
+    Array,
     asarray_like,
     dense_features,
     map_slices,
@@ -45,6 +49,7 @@ from surff.backend import (
     wide_dtype,
 )
 from surff.kernels import NARROW_ROWS, FourierMap, fourier_features
+from surff.linear import SingularError
 
 __all__ = [
     "Adam",
@@ -56,11 +61,12 @@ __all__ = [
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
-#: Multiplications of a Gram matrix for which another thread is worth its start.
+#: Multiplications of a Gram matrix per thread: with fewer, starting one costs more
+#: than it saves.
 THREAD_MULTIPLICATIONS = 2 * 10**7
 
-#: Equations up to which SciPy's solution, which lets no other thread run meanwhile, is
-#: over before the start of one that does.
+#: Most equations that SciPy solves: it holds the interpreter's lock, and is still done
+#: before a call that releases the lock has started.
 SHORT = 64
 
 
@@ -69,10 +75,17 @@ class Projected(NamedTuple):
 
     objective: float
     gradient: np.ndarray  # (n_frequencies, n_features)
-    row_gradient: np.ndarray | None = None  # (n_samples, n_features); beside X
+    row_gradient: Array | None = None  # (n_samples, n_features), where X is
 
 
-def projected_objective(frequencies, X, Y, alpha, sample_weight=None, by_rows=False):
+def projected_objective(
+    frequencies: np.ndarray,
+    X: Array,
+    Y: np.ndarray,
+    alpha: float,
+    sample_weight: np.ndarray | None = None,
+    by_rows: bool = False,
+) -> Projected:
     r"""Ridge objective with eliminated coefficients, and its gradient.
 
     Parameters
@@ -89,12 +102,17 @@ def projected_objective(frequencies, X, Y, alpha, sample_weight=None, by_rows=Fa
     sample_weight : ndarray of shape (n_samples,), optional
         Row weights, >= 0, with a positive sum.
     by_rows : bool, default=False
-        Whether to return the gradient by the rows, too.
+        Whether to return the gradient by the rows as well.
 
     Returns
     -------
     Projected
-        On the host, but for the gradient by the rows.
+        On the host, except for the gradient by the rows.
+
+    Raises
+    ------
+    SingularError
+        If the equations are singular to working precision.
 
     Notes
     -----
@@ -135,20 +153,22 @@ def projected_objective(frequencies, X, Y, alpha, sample_weight=None, by_rows=Fa
     gram = sum(part.gram for part in parts)
     moments = sum(part.moments for part in parts)
     for part in parts if len(parts) > 1 else ():
-        # What each part's own means left out.
+        # Each part's sums are about its own means.
         shift, target_shift = part.z_mean - z_mean, part.y_mean - y_mean
         gram += part.weight * np.outer(shift, shift)
         moments += part.weight * np.outer(shift, target_shift)
 
     np.einsum("ii->i", gram)[...] += alpha
-    coef = _solved(gram, moments)
-    results = map_slices(
-        lambda rows: _slopes(
-            parts, rows, frequencies, X, Y, weight, coef, z_mean, y_mean, by_rows
-        ),
-        n_rows,
-        least,
-    )
+    coef = _solved(gram, moments, alpha)
+
+    def slopes(some):
+        return [
+            _slopes(part, frequencies, X, Y, weight, coef, z_mean, y_mean, by_rows)
+            for part in parts[some]
+        ]
+
+    # Over the parts, not the rows: the number of threads may have changed meanwhile.
+    results = [result for some in map_slices(slopes, len(parts), 1) for result in some]
     objective = sum(result.objective for result in results)
     objective += alpha * np.vdot(coef, coef)
     row_gradient = results[0].row_gradient
@@ -159,10 +179,10 @@ def projected_objective(frequencies, X, Y, alpha, sample_weight=None, by_rows=Fa
 
 
 class _Part(NamedTuple):
-    """Features of one thread's rows and their sums, about their own means."""
+    """Features of one thread's rows, and their sums about their own means."""
 
     rows: slice
-    Z: np.ndarray  # (2 s, n_rows): a cosine and a sine after the other; beside X
+    Z: Array  # (2 s, n_rows), cosine and sine in turn, where X is
     weight: float
     z_mean: np.ndarray
     y_mean: np.ndarray
@@ -170,12 +190,18 @@ class _Part(NamedTuple):
     moments: np.ndarray
 
 
-def _solved(gram, moments):
-    """Solution of the equations; ``gram`` is lost."""
+def _solved(gram, moments, alpha):
+    """Solution of the equations; ``gram`` is overwritten."""
     if len(gram) <= SHORT:
-        return lapack.dposv(gram, moments, lower=0, overwrite_a=True)[1]
-    potrf(gram)
-    return lapack.dpotrs(gram, moments, lower=0)[0]
+        _, coef, status = lapack.dposv(gram, moments, lower=0, overwrite_a=True)
+    else:
+        coef, status = None, potrf(gram)
+    if status:
+        raise SingularError(
+            f"Z^T Z + alpha I of {len(gram)} columns is singular to working precision "
+            f"(alpha={alpha:.3g}); increase alpha."
+        )
+    return lapack.dpotrs(gram, moments, lower=0)[0] if coef is None else coef
 
 
 def _summed(frequencies, rows, X, Y, weight):
@@ -212,7 +238,7 @@ def _array_sums(Z, Y, weight):
 
 @compiled
 def _sums(Z, Y, weight):
-    """Sums of features of rows, (2 s, n), and these about their means, by roots."""
+    """Sums of features, (2 s, n), and features less their means times root weights."""
     total = 0.0
     for i in range(len(weight)):
         total += float(weight[i])
@@ -243,7 +269,7 @@ def _sums_of_rows(frequencies, X, Y, weight):
 
 
 def _transposed(frequencies, X):
-    """Features as rows, (2 s, n_rows), the cosine and the sine of each together.
+    """Features in rows, (2 s, n_rows), cosine and sine of each frequency in turn.
 
     The product of a row and a frequency is symmetric in the two, so the map of the
     frequencies by the rows is this, and its loops are as long as there are rows.
@@ -258,9 +284,9 @@ def _transposed(frequencies, X):
     return xp.reshape(Z, (2 * s, n_rows))
 
 
-def _slopes(parts, rows, frequencies, X, Y, weight, coef, z_mean, y_mean, by_rows):
-    """`Projected` of some rows at a solution, without the penalty."""
-    (Z,) = (part.Z for part in parts if part.rows == rows)
+def _slopes(part, frequencies, X, Y, weight, coef, z_mean, y_mean, by_rows):
+    """`Projected` of a part's rows at a solution, without the penalty."""
+    Z, rows = part.Z, part.rows
     z_mean, y_mean, coef = (asarray_like(a, Z) for a in (z_mean, y_mean, coef))
     offset = y_mean - z_mean @ coef
     X, Y, weight = rows_of(X, rows), Y[rows, ...], weight[rows, ...]
@@ -302,12 +328,12 @@ def _slopes_of_rows(Z, Y, weight, coef, offset):
 
 
 def _sum(values):
-    """Sum of another library's values, in float64 where its device has that type."""
+    """Sum of another library's values, in float64 if its device has that type."""
     return other_namespace(values).sum(values, dtype=wide_dtype(values))
 
 
 class Adam:
-    r"""Steps of the size of the rate in every coordinate, whatever the gradient's size.
+    r"""Steps of about the rate in every coordinate, whatever the gradient's size.
 
     .. math:: m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad
               v \leftarrow \beta_2 v + (1 - \beta_2) g^2, \quad
@@ -326,13 +352,13 @@ class Adam:
     array([-0.1,  0.1])
     """
 
-    def __init__(self, shape, beta1=0.9, beta2=0.99):
+    def __init__(self, shape: tuple[int, ...], beta1: float = 0.9, beta2: float = 0.99):
         self.beta1, self.beta2 = beta1, beta2
         self._mean, self._square = np.zeros(shape), np.zeros(shape)
         self._n_steps = 0
 
-    def step(self, gradient, rate):
-        """Change of the parameters, float64; zero where there never was a gradient."""
+    def step(self, gradient: npt.ArrayLike, rate: float) -> np.ndarray:
+        """Change of the parameters, float64; zero where every gradient was zero."""
         gradient = np.asarray(gradient, dtype=np.float64)
         self._n_steps += 1
         self._mean += (1.0 - self.beta1) * (gradient - self._mean)
@@ -342,8 +368,8 @@ class Adam:
         return -rate * mean / np.where(root > 0, root, 1.0)
 
 
-def cosine_schedule(step, n_steps, warm_up=0.05):
-    """Factor of the rate at a step: up in a line, then down to zero along a cosine.
+def cosine_schedule(step: int, n_steps: int, warm_up: float = 0.05) -> float:
+    """Factor of the rate at a step: linear rise, then down to zero along a cosine.
 
     Examples
     --------

@@ -1,23 +1,26 @@
 """What adaptations optimise: rows in units of their spread, some of them held out.
 
 An adaptation takes the frequencies that were drawn or selected and returns as many
-others, and a warp of the columns (`surff.kernels.warp`) or None. Each holds some rows
-out and returns what has the smallest squared error on these, the first frequencies
-included. Rows of another array library than NumPy stay on their device, where what
-grows with their number is computed; frequencies are on the host meanwhile.
+others, and a warp of the columns (`surff.kernels.warp`) or None. It holds some rows out
+and returns what has the smallest squared error on these; the first frequencies compete.
+Rows of another array library than NumPy stay on their device, where whatever grows with
+their number is computed; frequencies are on the host meanwhile.
 """
+
+from __future__ import annotations
 
 import math
 import numbers
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from surff.adaptation.objective import (
-    compiled,
-)
+from surff.adaptation.base import Adaptation, Adapted
+from surff.adaptation.objective import compiled
 from surff.backend import (
+    Array,
     asarray_like,
     namespace_of,
     other_namespace,
@@ -40,31 +43,50 @@ __all__ = [
     "LARGEST_RATE",
     "LEAST_RATE",
     "Found",
+    "InnerProblem",
+    "Score",
+    "checked_count",
+    "held_out_error",
+    "inner_problem",
 ]
 
-#: Rows on which a score is fitted, or this many for each column if that is more, and
-#: rows on which it is tested.
-SCORE_ROWS, SCORE_ROWS_PER_COLUMN, TEST_ROWS = 16384, 8, 8192
+#: Rows on which a score is fitted; more of them no longer change which score is best.
+SCORE_ROWS = 16384
 
-#: Rows to hold out at least, and the share of all rows that this may come to.
-LEAST_TEST, LARGEST_SHARE = 500, 0.3
+#: The same per column of features: with fewer rows the fit of a score has noise.
+SCORE_ROWS_PER_COLUMN = 8
 
-#: Numbers up to which the rows are put in units of their spreads once and kept.
+#: Most rows on which a score is tested: errors are then known to about one per cent.
+TEST_ROWS = 8192
+
+#: Fewest rows to hold out: with fewer, luck decides between scores.
+LEAST_TEST = 500
+
+#: Largest share of all rows held out for the sake of `LEAST_TEST`; the rest must fit.
+LARGEST_SHARE = 0.3
+
+#: Most numbers of rows that are put in units of their spreads once and kept: 32 MB.
 SMALL_DATA = 2**22
 
-#: Rates of a warp, per spread of the columns: at first, and at least and at most. With
-#: the least a column is straight, with the most it is little more than a sign.
-FIRST_RATE, LEAST_RATE, LARGEST_RATE = 0.5, 1e-2, 1e3
+#: First rate of a warp, per spread of the columns: bends beyond two spreads.
+FIRST_RATE = 0.5
 
-#: Regularisations that a score tries, in mean eigenvalues of the Gram matrix.
+#: Smallest rate of a warp, per spread of the columns: with it a column is straight.
+LEAST_RATE = 1e-2
+
+#: Largest rate of a warp: with it a column is little more than its sign.
+LARGEST_RATE = 1e3
+
+#: Regularisations that a score tries, in mean eigenvalues of the Gram matrix: from the
+#: rounding of float32 to a fit of almost nothing.
 SCORE_ALPHAS = 10.0 ** np.arange(-6.0, 1.0)
 
-#: Rows that tell the spread of a column.
+#: Rows that give the spread of a column: enough for its quartiles.
 SPREAD_ROWS = 4096
 
 
 class Score(NamedTuple):
-    """How frequencies do on the rows held out, and the fit that was tested."""
+    """Error of frequencies on the rows held out, and the fit that was tested."""
 
     error: float  # mean squared error, in variances of the targets
     alpha: float  # in mean eigenvalues of the Gram matrix
@@ -103,7 +125,15 @@ class InnerProblem:
         In which to compute.
     """
 
-    def __init__(self, X, Y, rng, sample_weight, validation_fraction, dtype):
+    def __init__(
+        self,
+        X: Array,
+        Y: np.ndarray,
+        rng: np.random.Generator,
+        sample_weight: np.ndarray | None,
+        validation_fraction: float,
+        dtype: str,
+    ):
         rows = np.arange(X.shape[0])
         if sample_weight is not None:
             rows = np.flatnonzero(sample_weight)
@@ -119,46 +149,60 @@ class InnerProblem:
         self._dtype_there = getattr(namespace_of(X), dtype)
         self.weight = sample_weight
         self.test, self.train = rows[:n_test], rows[n_test:]
-        self.centre, self.unit = _spread(X, rows)
-        # Beside X, for every batch.
+        self.centre, self.unit = column_spreads(X, rows)
+        # On the device of X, for every batch.
         self._centre, self._inverse_unit = (
             asarray_like(values, X, wide_dtype(X))
             for values in (self.centre, 1.0 / self.unit)
         )
-        self.Y = _standard_targets(Y, sample_weight)
+        self.Y = standard_targets(Y, sample_weight)
         self._sides, self._all = {}, None
         if not sparse.issparse(X) and math.prod(X.shape) <= SMALL_DATA:
             self._all = self._rows(np.arange(X.shape[0]))
 
-    def inward(self, frequencies):
-        """Frequencies of the data as frequencies of these rows, float64."""
-        return np.asarray(frequencies, dtype=np.float64) * self.unit
+    def inward(self, frequencies: np.ndarray) -> np.ndarray:
+        """Frequencies of the data as frequencies of these rows, float64.
 
-    def outward(self, found, dtype):
+        Raises
+        ------
+        ValueError
+            If their squared norms overflow in the dtype of the problem.
+        """
+        inward = np.asarray(frequencies, dtype=np.float64) * self.unit
+        largest = np.abs(inward).max()
+        if not largest < math.sqrt(np.finfo(self.dtype).max / inward.shape[1]):
+            raise ValueError(
+                "adapt moves frequencies in radians per spread of the columns, and the "
+                f"largest of them, {largest:.3g}, is out of the range of {self.dtype}: "
+                "use a smaller gamma or scale X."
+            )
+        return inward
+
+    def outward(self, found: Found, dtype: npt.DTypeLike) -> Adapted:
         """Frequencies, in ``dtype``, and warp in units of the data."""
         frequencies, warp = found.frequencies / self.unit, found.warp
         if warp is not None:
             warp = np.stack([self.centre + self.unit * warp[0], warp[1] / self.unit])
-        return frequencies.astype(dtype), warp
+        return Adapted(frequencies.astype(dtype), warp)
 
-    def first_warp(self):
+    def first_warp(self) -> np.ndarray | None:
         """A warp to start from: columns bend beyond two spreads from their centres.
 
-        None for sparse rows, which it would fill.
+        Returns None for sparse rows, which a warp would fill.
         """
         if sparse.issparse(self.X):
             return None
         n_features = self.X.shape[1]
         return np.stack([np.zeros(n_features), np.full(n_features, FIRST_RATE)])
 
-    def beside(self, values):
-        """An array of the host where the rows are, in the dtype of the problem."""
+    def beside(self, values: np.ndarray) -> Array:
+        """Copy an array to where the rows are, in the dtype of the problem."""
         return asarray_like(values, self.X, self._dtype_there)
 
-    def batch(self, index):
-        """Rows, targets and weights of some rows, in the dtype of the problem.
+    def batch(self, index: np.ndarray) -> tuple[Array, np.ndarray, np.ndarray | None]:
+        """Rows, targets and weights at an index, in the dtype of the problem.
 
-        The rows are where the data are, the others on the host.
+        The rows stay where the data are; targets and weights are on the host.
         """
         X = self._rows(index) if self._all is None else rows_of(self._all, index)
         weight = None if self.weight is None else self.weight[index].astype(self.dtype)
@@ -178,17 +222,17 @@ class InnerProblem:
         return namespace_of(X).astype(X, self._dtype_there, copy=False)
 
     def _side(self, name, limit):
-        """At most ``limit`` of the rows of a side, as a batch that is kept."""
+        """At most ``limit`` rows of "train" or "test", as a batch that is kept."""
         if name not in self._sides:
             self._sides[name] = self.batch(np.sort(getattr(self, name)[:limit]))
         return self._sides[name]
 
-    def found(self, frequencies, warp=None):
-        """`Found` with the score of frequencies and a warp."""
+    def found(self, frequencies: np.ndarray, warp: np.ndarray | None = None) -> Found:
+        """Frequencies and a warp together with their score."""
         return Found(frequencies, warp, self.score(frequencies, warp))
 
-    def score(self, frequencies, warp=None):
-        """Error on the rows held out, of the best of a few regularisations.
+    def score(self, frequencies: np.ndarray, warp: np.ndarray | None = None) -> Score:
+        """Error on the rows held out, with the best of a few regularisations.
 
         Parameters
         ----------
@@ -234,21 +278,37 @@ def _standard_rows(X, index, centre, inverse_unit, out):
     return out
 
 
-def _spread(X, rows):
+def column_spreads(X, rows):
     """Centre and unit of each column, from a sample of the rows.
 
-    The centre is the median. The unit is the standard deviation, or the interquartile
-    range over that of a normal law where that is smaller: a few values far out must not
-    make it. Sparse columns are not centred, and their deviation alone is used. The
-    sample visits the host.
+    The centre is the median. The unit is the smaller of the standard deviation and the
+    interquartile range over that of a normal law: a few values far out must not set it.
+    Sparse columns are not centred, and only their deviation is used. The sample is
+    copied to the host.
     """
     sample = to_numpy(rows_of(X, np.sort(rows[:SPREAD_ROWS]))).astype(np.float64)
-    if sparse.issparse(sample):
-        mean = np.asarray(sample.mean(axis=0)).ravel()
-        square = np.asarray(sample.multiply(sample).mean(axis=0)).ravel()
-        unit = np.sqrt((square - mean**2).clip(min=0.0))
-        unit = np.where(unit > 1e-6 * np.sqrt(square), unit, 1.0)
-        return np.zeros_like(unit), unit
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_sparse = sparse.issparse(sample)
+        centre, unit = (_sparse_spreads if is_sparse else _dense_spreads)(sample)
+    finite = np.isfinite(centre) & np.isfinite(unit)
+    if not finite.all():
+        raise ValueError(
+            "adapt puts the columns of X in units of their spread, and the spread of "
+            f"column {int(np.argmin(finite))} overflows: scale X."
+        )
+    return centre, unit
+
+
+def _sparse_spreads(sample):
+    mean = np.asarray(sample.mean(axis=0)).ravel()
+    square = np.asarray(sample.multiply(sample).mean(axis=0)).ravel()
+    unit = np.sqrt((square - mean**2).clip(min=0.0))
+    constant = np.isfinite(square) & (unit <= 1e-6 * np.sqrt(square))
+    unit = np.where(constant, 1.0, unit)
+    return np.zeros_like(unit), unit
+
+
+def _dense_spreads(sample):
     unit = sample.std(axis=0)
     low, median, high = np.percentile(sample, [25, 50, 75], axis=0)
     middle = (high - low) / 1.349
@@ -256,12 +316,15 @@ def _spread(X, rows):
     return median, np.where(unit > 1e-6 * np.abs(median), unit, 1.0)
 
 
-def _standard_targets(Y, sample_weight):
-    """Targets as the objective takes them: labels as they are, others standardised."""
+def standard_targets(Y, sample_weight):
+    """Targets as the objective takes them: labels unchanged, others standardised."""
     if np.all(np.abs(Y) == 1.0):
         return Y
-    Y = Y - np.average(Y, axis=0, weights=sample_weight)
-    deviation = np.sqrt(np.average(Y**2, axis=0, weights=sample_weight))
+    with np.errstate(over="ignore", invalid="ignore"):
+        Y = Y - np.average(Y, axis=0, weights=sample_weight)
+        deviation = np.sqrt(np.average(Y**2, axis=0, weights=sample_weight))
+    if not np.isfinite(deviation).all():
+        raise ValueError("adapt standardises y, and its variance overflows: scale y.")
     return Y / np.where(deviation > 0, deviation, 1.0)
 
 
@@ -272,20 +335,26 @@ def _fraction(argument, value):
     return float(value)
 
 
-def _count(argument, value):
+def checked_count(argument: str, value: object) -> int:
     """``value`` if it is an integer of at least 1."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{argument} must be an integer >= 1, got {value!r}.")
     return int(value)
 
 
-def _error(found):
-    """Error of a `Found`."""
+def held_out_error(found: Found) -> float:
+    """Error of a `Found` on the rows held out."""
     return found.score.error
 
 
-def _inner_problem(adaptation, X, Y, rng, sample_weight):
-    """The `InnerProblem` that an adaptation's parameters ask for."""
+def inner_problem(
+    adaptation: Adaptation,
+    X: Array,
+    Y: np.ndarray,
+    rng: np.random.Generator,
+    sample_weight: np.ndarray | None,
+) -> InnerProblem:
+    """Make the `InnerProblem` that an adaptation's parameters ask for."""
     if adaptation.dtype not in ("float32", "float64"):
         raise ValueError(
             f"dtype must be 'float32' or 'float64', got {adaptation.dtype!r}."

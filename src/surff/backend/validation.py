@@ -20,6 +20,8 @@ __all__ = [
     "FLOAT_DTYPES",
     "as_generator",
     "checked_weight",
+    "finite_array",
+    "flag_of",
     "one_of",
     "positive",
     "validated",
@@ -66,6 +68,64 @@ def one_of(argument, value, table, method):
             f"{method!r}, got {value!r}."
         )
     return value
+
+
+def flag_of(part: object, base: type, name: str) -> bool:
+    """Read a flag of a part that a user may have brought.
+
+    Parameters
+    ----------
+    part : object or type
+        A selector, an adaptation or the like; it need not derive from ``base``.
+    base : type
+        The abstract class of such parts. Its class attributes are the defaults.
+    name : str
+        Name of the flag, an attribute of ``base``.
+    """
+    return bool(getattr(part, name, getattr(base, name)))
+
+
+def finite_array(
+    argument: str, name: str, value: object, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Check an array that a part of a user's own has returned.
+
+    Parameters
+    ----------
+    argument : str
+        The parameter that holds the part.
+    name : str
+        What the array is, in a word or two.
+    value : array-like
+        What came.
+    shape : tuple of int
+        Shape that it must have.
+
+    Returns
+    -------
+    array : ndarray
+        ``value`` itself if it is a float array; integers become float64.
+
+    Raises
+    ------
+    TypeError
+        If the values are no real numbers.
+    ValueError
+        If the shape is another, or a value is not finite.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(
+            f"{argument}= must return {name} that are real numbers, got dtype "
+            f"{array.dtype}."
+        )
+    if array.shape != shape:
+        raise ValueError(
+            f"{argument}= must return {name} of shape {shape}, got shape {array.shape}."
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"{argument}= must return finite {name}, got {array!r}.")
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
 def positive(argument, value):

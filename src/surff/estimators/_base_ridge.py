@@ -196,6 +196,11 @@ class BaseKernelRidge(LinearOnFeatures):
             self._offset = asarray_like(offset, like, wide_dtype(like))
             self._with_intercept = bool(self.fit_intercept)
 
+    @property
+    def target_offset(self):
+        """Constant that was taken off each target before ``equations_`` were summed."""
+        return to_numpy(self._offset)
+
     # -- fitting in pieces -------------------------------------------------------------
 
     def _partial_fit(self, X, Y, sample_weight):
@@ -217,7 +222,7 @@ class BaseKernelRidge(LinearOnFeatures):
             offset = target_offset(Y, sample_weight, self.fit_intercept)
             equations = NormalEquations(features.feature_map().n_components, Y.shape[1])
         else:
-            features, offset = self.features_, to_numpy(self._offset)
+            features, offset = self.features_, self.target_offset
             equations = self.equations_.copy()
         feature_map = features.feature_map().astype(asked_dtype(self, X))
         equations.merge(accumulate(feature_map, X, Y - offset, sample_weight))

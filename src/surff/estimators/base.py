@@ -30,6 +30,7 @@ from sklearn.utils.validation import (
 )
 
 from surff.backend import (
+    FLOAT_DTYPES,
     array_api_support,
     checked_weight,
     map_rows,
@@ -50,7 +51,7 @@ from surff.streaming import (
     survey,
 )
 
-__all__ = ["N_COMPONENTS", "Features", "LooksAt", "NumpyOnly"]
+__all__ = ["N_COMPONENTS", "Features", "LooksAt", "NumpyOnly", "rows_of_kernel"]
 
 
 #: What the parameter ``n_components`` may be; a larger map would be a mistake.
@@ -283,3 +284,14 @@ def fitted_on_workers(features, X, y, sample_weight):
     elif weight is not None and not weight.any():
         raise ValueError("sample_weight must have a positive entry, got all zeros.")
     return features.fit_checked(rows, Y, weight, spread)
+
+
+def rows_of_kernel(features, X):
+    """Rows for the exact kernel, checked without a look at the columns' names."""
+    X = check_array(X, dtype=FLOAT_DTYPES, accept_sparse="csr")
+    if X.shape[1] != features.n_features_in_:
+        raise ValueError(
+            f"X must have the {features.n_features_in_} columns that the features were "
+            f"fitted to, got {X.shape[1]}."
+        )
+    return X

@@ -1,6 +1,7 @@
 """Feature maps as scikit-learn transformers."""
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -20,13 +21,21 @@ from surff.backend import (
 )
 from surff.draws import DRAWS, checked_draw
 from surff.estimators._bandwidth import GAMMA_CONSTRAINTS, bandwidth
-from surff.estimators.base import N_COMPONENTS, Features, LooksAt, NumpyOnly
+from surff.estimators.base import (
+    N_COMPONENTS,
+    Features,
+    LooksAt,
+    NumpyOnly,
+    rows_of_kernel,
+)
 from surff.kernels import (
     KERNELS,
     ArrayFourierMap,
     FourierMap,
     OddFourierMap,
+    SpectralKernel,
     WarpedMap,
+    warped,
 )
 from surff.selection import SELECTORS, Selector, checked_selection
 from surff.streaming import over_blocks
@@ -321,6 +330,44 @@ class FourierFeatures(Features):
         X = validated(self, X, reset=False)
         check_same_place(self, self.importance_weights_, X, "transform")
         return map_rows(self.feature_map().astype(X.dtype), X)
+
+    def measure(self):
+        """Return the spectral measure of the kernel that the features approximate.
+
+        Returns
+        -------
+        SpectralMeasure
+            For bandwidth ``gamma_``, its samples are to be scaled; see
+            `surff.kernels.SpectralMeasure`.
+        """
+        return one_of("kernel", self.kernel, KERNELS, "sample")
+
+    def exact_kernel(self, X, Y=None):
+        """Return the kernel matrix that the features approximate.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples_X, n_features)
+            Rows.
+        Y : array-like or sparse matrix of shape (n_samples_Y, n_features), optional
+            Other rows; ``X`` by default.
+
+        Returns
+        -------
+        K : ndarray of shape (n_samples_X, n_samples_Y)
+            Of the kernel that the frequencies were drawn for. Features whose
+            frequencies an adaptation has moved have another.
+        """
+        check_is_fitted(self)
+        X = rows_of_kernel(self, X)
+        Y = X if Y is None else rows_of_kernel(self, Y)
+        return SpectralKernel(self.measure(), self.gamma_)(X, Y)
+
+    def bend(self, X):
+        """Bend the columns of checked rows; without a ``warp_`` they stay ``X``."""
+        if not hasattr(self, "warp_"):
+            return X
+        return warped(X.toarray() if sparse.issparse(X) else X, self.warp_)
 
 
 class _Candidates:

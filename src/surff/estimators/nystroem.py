@@ -7,11 +7,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from surff.backend import as_generator
 from surff.estimators._bandwidth import GAMMA_CONSTRAINTS, bandwidth
-from surff.estimators.base import N_COMPONENTS, Features, NumpyOnly
+from surff.estimators.base import N_COMPONENTS, Features, NumpyOnly, rows_of_kernel
 from surff.kernels import (
     KERNELS,
     NEGATIVE_SHARE,
@@ -304,6 +304,33 @@ class NystroemFeatures(Features):
     def numpy_only(self):
         """Return the option that needs NumPy arrays: all do."""
         return NumpyOnly("features", self, "FourierFeatures")
+
+    def exact_kernel(self, X, Y=None):
+        """Kernel matrix that the features approximate.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples_X, n_features)
+            Rows.
+        Y : array-like or sparse matrix of shape (n_samples_Y, n_features), optional
+            Other rows; ``X`` by default.
+
+        Returns
+        -------
+        K : ndarray of shape (n_samples_X, n_samples_Y)
+
+        Raises
+        ------
+        ValueError
+            For ``kernel="precomputed"``, whose matrix is the data.
+        """
+        check_is_fitted(self)
+        if self._is_precomputed():
+            raise ValueError(
+                "kernel='precomputed' has no exact_kernel: its matrix is the data."
+            )
+        X = rows_of_kernel(self, X)
+        return self._kernel(self.gamma_)(X, X if Y is None else rows_of_kernel(self, Y))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,6 +1,7 @@
 """Looking at what was fitted: diagnostics, errors, theory and their pictures.
 
-It may import `estimators`, `linear`, `kernels` and `backend`.
+Everything here reads fitted estimators and changes none. It may import `estimators`,
+`selection`, `linear` and `backend`.
 """
 
 from surff.inspection.approximation import *

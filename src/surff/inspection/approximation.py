@@ -4,6 +4,10 @@ Errors compare the exact kernel matrix ``K`` of a sample of rows with ``Z Z^T``.
 are ``n`` by ``n``: take a sample of rows, as the paper's Figure 1 does with 1,000.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import numpy as np
 from scipy import linalg
 
@@ -16,11 +20,14 @@ def spectral_norm(A):
     return max(abs(eigenvalues[0]), abs(eigenvalues[-1]))
 
 
-#: Matrix norms by name.
-NORMS = {"spectral": spectral_norm, "frobenius": np.linalg.norm}
+#: Matrix norms by their names in ``norm``.
+NORMS: dict[str, Callable[[np.ndarray], float]] = {
+    "spectral": spectral_norm,
+    "frobenius": np.linalg.norm,
+}
 
 
-def relative_error(K, Z, norm="spectral"):
+def relative_error(K: np.ndarray, Z: np.ndarray, norm: str = "spectral") -> float:
     r"""Relative error :math:`\|K - Z Z^\top\| / \|K\|`.
 
     Parameters
@@ -39,7 +46,7 @@ def relative_error(K, Z, norm="spectral"):
     Raises
     ------
     ValueError
-        For an unknown norm.
+        If the norm is unknown.
 
     Notes
     -----
@@ -56,7 +63,7 @@ def relative_error(K, Z, norm="spectral"):
     return float(NORMS[norm](K - Z @ Z.T) / NORMS[norm](K))
 
 
-def spectral_approximation(K, Z, alpha):
+def spectral_approximation(K: np.ndarray, Z: np.ndarray, alpha: float) -> float:
     r"""Smallest :math:`\Delta` of a spectral approximation of :math:`K + \alpha I`.
 
     The smallest number such that
@@ -101,7 +108,7 @@ def _delta(E, root):
 
 
 class KernelErrors:
-    r"""All errors of maps of the same rows; what depends on K alone is computed once.
+    r"""All errors of maps of the same rows; what depends only on K is computed once.
 
     Parameters
     ----------
@@ -112,7 +119,7 @@ class KernelErrors:
 
     Notes
     -----
-    ``O(n^3)`` time here and ``O(n^3 + n^2 m)`` a map; ``O(n^2)`` memory.
+    ``O(n^3)`` time here and ``O(n^3 + n^2 m)`` per map; ``O(n^2)`` memory.
 
     Examples
     --------
@@ -123,13 +130,13 @@ class KernelErrors:
     {'spectral': 1.0, 'frobenius': 0.707, 'delta': 0.5}
     """
 
-    def __init__(self, K, alpha):
+    def __init__(self, K: np.ndarray, alpha: float):
         self._K = K
         self._norms = {name: norm(K) for name, norm in NORMS.items()}
         self._root = _root(K, alpha)
 
-    def __call__(self, Z):
-        r"""Errors of one map.
+    def __call__(self, Z: np.ndarray) -> dict[str, float]:
+        r"""Compute the errors of one map.
 
         Parameters
         ----------

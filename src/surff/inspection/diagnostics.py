@@ -1,33 +1,42 @@
-r"""What a fitted feature map or model says of itself: quantities of the theory, errors.
+r"""Diagnostics of fitted feature maps and models: quantities of the theory, errors.
 
 Functions here take a fitted transformer, or a fitted model that holds one, check their
 input and call the formulas of `surff.selection.leverage`, `surff.inspection.theory` and
 `surff.inspection.approximation`. A model that has kept its normal equations answers
-without a look at the data; everything else takes one streaming pass.
+without the data; everything else takes one streaming pass.
 """
 
+from __future__ import annotations
+
 import numbers
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
 )
 
-from surff.backend import as_generator, map_rows, one_of, positive, validated
-from surff.estimators import FourierFeatures, NystroemFeatures, numeric_targets
-from surff.inspection import theory
+from surff.backend import Array, as_generator, map_rows, positive, validated
+from surff.estimators import Features, FourierFeatures, numeric_targets
 from surff.inspection.approximation import relative_error
-from surff.kernels import KERNELS, SpectralKernel, warped
+from surff.inspection.theory import (
+    pool_surrogate_dof,
+    theorem_1_features,
+    theorem_2_features,
+)
 from surff.linear import accumulate
-from surff.selection import SurrogateLeverage, leverage
+from surff.selection import SurrogateLeverage, pair_scores, ridge_column_scores
+from surff.selection import effective_dof as dof_of_gram
 
 __all__ = [
     "KernelSample",
     "RecommendedFrequencies",
     "effective_dof",
+    "fourier_features_of",
     "kernel_approximation_error",
     "leverage_scores",
     "recommended_frequencies",
@@ -35,7 +44,13 @@ __all__ = [
 ]
 
 
-def effective_dof(model, X=None, *, alpha=None, sample_weight=None):
+def effective_dof(
+    model: BaseEstimator,
+    X: Array = None,
+    *,
+    alpha: float | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float | np.ndarray:
     r"""Effective degrees of freedom of ridge regression on the features.
 
     Computes :math:`\mathrm{tr}\, G (G + \alpha I)^{-1}` with the Gram matrix
@@ -47,7 +62,7 @@ def effective_dof(model, X=None, *, alpha=None, sample_weight=None):
     model : fitted estimator
         A `KernelRidgeRegressor` or `KernelRidgeClassifier`, or a feature map of surff.
     X : array-like or sparse matrix of shape (n_samples, n_features), optional
-        Rows; by default those that the model was fitted to, from its normal equations.
+        Rows; by default those of the fit, from the normal equations of the model.
         A feature map needs them.
     alpha : float, optional
         Regularisation, > 0, in units of :math:`Z^\top Z`; the paper's
@@ -57,19 +72,19 @@ def effective_dof(model, X=None, *, alpha=None, sample_weight=None):
 
     Returns
     -------
-    float, or ndarray of shape (n_targets,) for a model with one alpha a target
+    float, or ndarray of shape (n_targets,) for a model with one alpha per target
         Between 0 and the number of features.
 
     Raises
     ------
     ValueError
-        Where ``X`` or ``alpha`` is missing or wrong.
+        If ``X`` or ``alpha`` is missing or wrong.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
 
     See Also
     --------
-    surff.selection.effective_dof : The same of a Gram matrix.
+    surff.selection.effective_dof : The same for a Gram matrix.
 
     Notes
     -----
@@ -92,13 +107,20 @@ def effective_dof(model, X=None, *, alpha=None, sample_weight=None):
     equations = _equations(model, X, None, sample_weight)
     gram = equations.centred(getattr(model, "fit_intercept", False)).gram
     alpha = _alpha(model, alpha)
-    values = np.array([leverage.effective_dof(gram, a) for a in np.ravel(alpha)])
+    values = np.array([dof_of_gram(gram, a) for a in np.ravel(alpha)])
     return values if np.ndim(alpha) else float(values[0])
 
 
 def leverage_scores(
-    model, X, y=None, *, kind="ridge", alpha=None, ridge_term=False, sample_weight=None
-):
+    model: BaseEstimator,
+    X: Array,
+    y: npt.ArrayLike | None = None,
+    *,
+    kind: str = "ridge",
+    alpha: float | None = None,
+    ridge_term: bool = False,
+    sample_weight: npt.ArrayLike | None = None,
+) -> np.ndarray:
     r"""Leverage of each frequency of a fitted Fourier map on data.
 
     "ridge" is the diagonal of :math:`Z^\top Z (Z^\top Z + \alpha I)^{-1}`, cosine and
@@ -113,7 +135,7 @@ def leverage_scores(
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Rows.
     y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
-        Labels or numbers, as in `FourierFeatures.fit`; for the surrogate alone.
+        Labels or numbers, as in `FourierFeatures.fit`; for the surrogate only.
     kind : {"ridge", "surrogate"}, default="ridge"
         Which leverage.
     alpha : float, optional
@@ -139,8 +161,8 @@ def leverage_scores(
 
     See Also
     --------
-    surff.selection.ridge_leverage_scores : The same of a Gram matrix.
-    surff.selection.surrogate_leverage_scores : The same of moments.
+    surff.selection.ridge_leverage_scores : The same for a Gram matrix.
+    surff.selection.surrogate_leverage_scores : The same for moments.
 
     Notes
     -----
@@ -165,24 +187,23 @@ def leverage_scores(
     >>> bool(np.isclose(scores.sum(), effective_dof(features, X, alpha=1.0)))
     True
     """
-    features = _fourier(model)
+    features = fourier_features_of(model)
     if kind == "ridge":
         alpha = _alpha(model, alpha)
         if np.ndim(alpha):
             raise ValueError(
-                "alpha must be given for a model with one alpha a target, got None."
+                "alpha must be given for a model with one alpha per target, got None."
             )
         gram = _equations(model, X, None, sample_weight).gram
-        scores = leverage.ridge_column_scores(gram, alpha)
-        # Of an odd number of columns the last frequency has no sine.
-        return leverage.pair_scores(np.append(scores, np.zeros(len(scores) % 2)))
+        scores = ridge_column_scores(gram, alpha)
+        # With an odd number of columns the last frequency has no sine.
+        return pair_scores(np.append(scores, np.zeros(len(scores) % 2)))
     if kind != "surrogate":
         raise ValueError(f"kind must be 'ridge' or 'surrogate', got {kind!r}.")
     if y is None:
         raise ValueError("y must be given for kind='surrogate', got None.")
     X, sample_weight = _validated(model, X, sample_weight)
-    if hasattr(features, "warp_"):
-        X = warped(X.toarray() if sparse.issparse(X) else X, features.warp_)
+    X = features.bend(X)
     frequencies = np.asarray(features.frequencies_).astype(X.dtype, copy=False)
     scores = SurrogateLeverage(ridge_term).scores(
         frequencies, X, numeric_targets(y, X), sample_weight
@@ -191,7 +212,7 @@ def leverage_scores(
 
 
 class RecommendedFrequencies(NamedTuple):
-    r"""Frequencies s that the paper's theorems ask for, and what they follow from.
+    r"""Numbers of frequencies that the paper's theorems ask for, and their reasons.
 
     Attributes
     ----------
@@ -210,9 +231,15 @@ class RecommendedFrequencies(NamedTuple):
 
 
 def recommended_frequencies(
-    model, X=None, y=None, *, alpha=None, delta=0.1, sample_weight=None
-):
-    r"""Number of frequencies that Theorems 1 and 2 recommend, from a map as the pool.
+    model: BaseEstimator,
+    X: Array = None,
+    y: npt.ArrayLike | None = None,
+    *,
+    alpha: float | None = None,
+    delta: float = 0.1,
+    sample_weight: npt.ArrayLike | None = None,
+) -> RecommendedFrequencies:
+    r"""Number of frequencies that Theorems 1 and 2 recommend, from a fitted map.
 
     .. math:: s_1 = \frac{5 D \log(16 d)}{\delta}, \qquad
               s_2 = \max\Bigl(\frac{7 \log(16 d)}{\lambda \delta},\;
@@ -279,41 +306,47 @@ def recommended_frequencies(
     >>> advice.theorem_2 >= advice.theorem_1 > 100
     True
     """
-    _fourier(model)
+    fourier_features_of(model)
     if X is not None and y is None:
         raise ValueError("y must be given with X, got None.")
     alpha = _alpha(model, alpha)
     if np.ndim(alpha):
         raise ValueError(
-            "alpha must be given for a model with one alpha a target, got None."
+            "alpha must be given for a model with one alpha per target, got None."
         )
     equations = _equations(model, X, y, sample_weight)
     moments, n = equations.moments, equations.weight_sum
     if X is None:  # a model sums targets less an offset
-        moments = moments + np.outer(equations.feature_sum, model._offset)
-    dof = leverage.effective_dof(equations.gram, alpha)
+        moments = moments + np.outer(equations.feature_sum, model.target_offset)
+    dof = dof_of_gram(equations.gram, alpha)
     if dof <= 1.0 / 16.0:
         raise ValueError(
             "alpha must leave more than 1/16 of a degree of freedom, got "
             f"alpha={alpha:.3g} with {dof:.3g}."
         )
-    surrogate = theory.pool_surrogate_dof(moments, n, alpha)
+    surrogate = pool_surrogate_dof(moments, n, alpha)
     return RecommendedFrequencies(
-        theory.theorem_1_features(surrogate, dof, delta),
-        theory.theorem_2_features(surrogate, dof, dof, alpha / n, delta),
+        theorem_1_features(surrogate, dof, delta),
+        theorem_2_features(surrogate, dof, dof, alpha / n, delta),
         dof,
         surrogate,
     )
 
 
 class KernelSample(NamedTuple):
-    """The kernel and what the features make of it, on a sample of rows."""
+    """The exact kernel and the features, on a sample of rows."""
 
     exact: np.ndarray  # (n_rows, n_rows)
     features: np.ndarray  # (n_rows, n_components)
 
 
-def sample_kernel(model, X, *, n_samples=1000, random_state=None):
+def sample_kernel(
+    model: BaseEstimator,
+    X: Array,
+    *,
+    n_samples: int = 1000,
+    random_state: int | np.random.RandomState | np.random.Generator | None = None,
+) -> KernelSample:
     """Exact kernel matrix and features of a sample of rows.
 
     Parameters
@@ -323,9 +356,9 @@ def sample_kernel(model, X, *, n_samples=1000, random_state=None):
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Rows; all training rows for a precomputed kernel.
     n_samples : int, default=1000
-        Rows to draw without replacement; all where there are fewer.
+        Rows to draw without replacement; all if there are fewer.
     random_state : int, RandomState, Generator or None, default=None
-        Which rows.
+        Seed of the sample of rows.
 
     Returns
     -------
@@ -369,14 +402,19 @@ def sample_kernel(model, X, *, n_samples=1000, random_state=None):
         exact = X[rows][:, rows]
         exact = exact.toarray() if sparse.issparse(exact) else exact
     else:
-        exact = _exact_kernel(features)(X[rows], X[rows])
+        exact = features.exact_kernel(X[rows])
     Z = map_rows(features.feature_map().astype(X.dtype), X[rows])
     return KernelSample(exact.astype(np.float64), Z.astype(np.float64))
 
 
 def kernel_approximation_error(
-    model, X, *, n_samples=1000, norm="spectral", random_state=None
-):
+    model: BaseEstimator,
+    X: Array,
+    *,
+    n_samples: int = 1000,
+    norm: str = "spectral",
+    random_state: int | np.random.RandomState | np.random.Generator | None = None,
+) -> float:
     r"""Relative error :math:`\|K - Z Z^\top\| / \|K\|` on a sample of rows.
 
     Parameters
@@ -386,11 +424,11 @@ def kernel_approximation_error(
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Rows; all training rows for a precomputed kernel.
     n_samples : int, default=1000
-        Rows to draw without replacement; all where there are fewer.
+        Rows to draw without replacement; all if there are fewer.
     norm : {"spectral", "frobenius"}, default="spectral"
         Key of `surff.inspection.NORMS`.
     random_state : int, RandomState, Generator or None, default=None
-        Which rows.
+        Seed of the sample of rows.
 
     Returns
     -------
@@ -425,11 +463,11 @@ def kernel_approximation_error(
     return relative_error(*sample, norm)
 
 
-def _feature_map(model):
+def _feature_map(model: BaseEstimator) -> Any:
     """The fitted feature map that ``model`` is or holds."""
     check_is_fitted(model)
     features = getattr(model, "features_", model)
-    if not hasattr(features, "_map"):
+    if not isinstance(features, Features):
         raise TypeError(
             "model must be a fitted feature map or kernel ridge model of surff, got "
             f"{model!r}."
@@ -437,7 +475,7 @@ def _feature_map(model):
     return features
 
 
-def _fourier(model):
+def fourier_features_of(model: BaseEstimator) -> FourierFeatures:
     """The fitted Fourier feature map that ``model`` is or holds."""
     features = _feature_map(model)
     if not isinstance(features, FourierFeatures):
@@ -445,14 +483,6 @@ def _fourier(model):
             f"model must have Fourier features, which have frequencies, got {model!r}."
         )
     return features
-
-
-def _exact_kernel(features):
-    """What evaluates the kernel that a fitted map approximates."""
-    if isinstance(features, NystroemFeatures):
-        return features._kernel()
-    measure = one_of("kernel", features.kernel, KERNELS, "sample")
-    return SpectralKernel(measure, features.gamma_)
 
 
 def _alpha(model, alpha):
@@ -467,7 +497,7 @@ def _alpha(model, alpha):
 
 
 def _validated(model, X, sample_weight):
-    """Checked rows and weights, by what ``model`` was fitted to."""
+    """Rows and weights, checked against what ``model`` was fitted to."""
     X = validated(model, X, reset=False)
     if sample_weight is not None:
         sample_weight = _check_sample_weight(
@@ -477,7 +507,7 @@ def _validated(model, X, sample_weight):
 
 
 def _equations(model, X, y, sample_weight):
-    """Normal equations: of ``X``, or without it those that the model has kept."""
+    """Normal equations of ``X``, or those that the model has kept."""
     features = _feature_map(model)
     if X is None:
         if not hasattr(model, "equations_"):

@@ -5,21 +5,30 @@ holds what it draws as attributes, and draws again with ``plot``. matplotlib is 
 when something is drawn, not before; it comes with the extra ``surff[cli]``.
 """
 
+from __future__ import annotations
+
 import math
 import numbers
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from surff.backend import as_generator, one_of
+from surff.backend import Array, as_generator
 from surff.inspection.approximation import relative_error
-from surff.inspection.diagnostics import _fourier, sample_kernel
-from surff.kernels import KERNELS
+from surff.inspection.diagnostics import fourier_features_of, sample_kernel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["AlphaPathDisplay", "FrequencyDisplay", "KernelApproximationDisplay"]
 
-# Okabe and Ito's colours, distinct in every common kind of colour blindness.
+#: Okabe and Ito's colours, distinct in every common kind of colour blindness.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+
+#: Line styles of the quantiles: they share a colour.
 DASHES = ["--", ":", "-."]
 
 
@@ -54,7 +63,7 @@ class KernelApproximationDisplay:
 
     See Also
     --------
-    surff.inspection.kernel_approximation_error : The number alone.
+    surff.inspection.kernel_approximation_error : Only the number.
 
     Examples
     --------
@@ -69,7 +78,13 @@ class KernelApproximationDisplay:
     True
     """
 
-    def __init__(self, exact, approximate, relative_error, quantiles=(0.5, 0.95)):
+    def __init__(
+        self,
+        exact: np.ndarray,
+        approximate: np.ndarray,
+        relative_error: float,
+        quantiles: Sequence[float] = (0.5, 0.95),
+    ):
         levels = np.asarray(quantiles, dtype=np.float64)
         if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
             raise ValueError(
@@ -83,9 +98,17 @@ class KernelApproximationDisplay:
 
     @classmethod
     def from_estimator(
-        cls, model, X, *, n_samples=200, quantiles=(0.5, 0.95), random_state=0, ax=None,
-        scatter_kw=None, line_kw=None,
-    ):  # fmt: skip
+        cls,
+        model: BaseEstimator,
+        X: Array,
+        *,
+        n_samples: int = 200,
+        quantiles: Sequence[float] = (0.5, 0.95),
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        ax: Axes | None = None,
+        scatter_kw: dict[str, Any] | None = None,
+        line_kw: dict[str, Any] | None = None,
+    ) -> KernelApproximationDisplay:
         """Compare the features of a sample of rows with the exact kernel.
 
         Parameters
@@ -99,7 +122,7 @@ class KernelApproximationDisplay:
         quantiles : sequence of float, default=(0.5, 0.95)
             Levels in [0, 1] of the quantiles of the absolute error.
         random_state : int, RandomState, Generator or None, default=0
-            Which rows.
+            Seed of the sample of rows.
         ax, scatter_kw, line_kw
             See `plot`.
 
@@ -117,8 +140,14 @@ class KernelApproximationDisplay:
         display = cls(K[pairs], (Z @ Z.T)[pairs], relative_error(K, Z), quantiles)
         return display.plot(ax, scatter_kw=scatter_kw, line_kw=line_kw)
 
-    def plot(self, ax=None, *, scatter_kw=None, line_kw=None):
-        """Draw.
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        scatter_kw: dict[str, Any] | None = None,
+        line_kw: dict[str, Any] | None = None,
+    ) -> KernelApproximationDisplay:
+        """Draw the pairs, the diagonal and the quantiles.
 
         Parameters
         ----------
@@ -182,9 +211,9 @@ class AlphaPathDisplay:
         Regularisation, ascending.
     mean_scores, std_scores : ndarray of shape (n_alphas,) or (n_alphas, n_targets)
         Mean and standard deviation of the score over the folds; nan where a system was
-        singular. The deviation is 0 where there is one split only, or none.
+        singular. The deviation is 0 if there is only one split, or none.
     best_alpha : float or ndarray of shape (n_targets,)
-        The alpha chosen, one a target where the scores have a column for each.
+        The alpha chosen, one per target if the scores have a column for each.
     score_name : str, default="score"
         Name on the axis.
 
@@ -195,7 +224,7 @@ class AlphaPathDisplay:
     figure_ : matplotlib Figure
         After `plot`.
     lines_ : list of matplotlib Line2D
-        Mean scores, one line a target, after `plot`.
+        Mean scores, one line per target, after `plot`.
     bands_ : list of matplotlib PolyCollection
         One standard deviation to both sides, after `plot`; empty without folds.
     best_ : list of matplotlib Line2D
@@ -213,7 +242,14 @@ class AlphaPathDisplay:
     True
     """
 
-    def __init__(self, alphas, mean_scores, std_scores, best_alpha, score_name="score"):
+    def __init__(
+        self,
+        alphas: np.ndarray,
+        mean_scores: np.ndarray,
+        std_scores: np.ndarray,
+        best_alpha: float | np.ndarray,
+        score_name: str = "score",
+    ):
         self.alphas = alphas
         self.mean_scores = mean_scores
         self.std_scores = std_scores
@@ -221,8 +257,15 @@ class AlphaPathDisplay:
         self.score_name = score_name
 
     @classmethod
-    def from_estimator(cls, model, *, ax=None, line_kw=None, fill_between_kw=None):
-        """Read the path off a fitted model.
+    def from_estimator(
+        cls,
+        model: BaseEstimator,
+        *,
+        ax: Axes | None = None,
+        line_kw: dict[str, Any] | None = None,
+        fill_between_kw: dict[str, Any] | None = None,
+    ) -> AlphaPathDisplay:
+        """Read the path from a fitted model.
 
         Parameters
         ----------
@@ -257,8 +300,14 @@ class AlphaPathDisplay:
         )
         return display.plot(ax, line_kw=line_kw, fill_between_kw=fill_between_kw)
 
-    def plot(self, ax=None, *, line_kw=None, fill_between_kw=None):
-        """Draw.
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        line_kw: dict[str, Any] | None = None,
+        fill_between_kw: dict[str, Any] | None = None,
+    ) -> AlphaPathDisplay:
+        """Draw the mean scores, their bands and the alphas chosen.
 
         Parameters
         ----------
@@ -313,7 +362,7 @@ class AlphaPathDisplay:
             )
         if self.alphas[0] > 0:
             self.ax_.set_xscale("log")
-        else:  # zero beside the smallest alpha on a logarithmic axis
+        else:  # zero next to the smallest alpha on a logarithmic axis
             self.ax_.set_xscale("symlog", linthresh=self.alphas[self.alphas > 0].min())
         self.ax_.set(xlabel="alpha", ylabel=self.score_name)
         self.ax_.legend(loc="best")
@@ -321,7 +370,7 @@ class AlphaPathDisplay:
 
 
 def _score_name(model, n_splits):
-    """What the scores of a model's path are."""
+    """Name of the scores in a model's path."""
     from_folds = not isinstance(model.cv, str)
     # An int of folds gives at least two scores: a single one is of partial_fit.
     pieces = n_splits == 1 and (model.cv is None or isinstance(model.cv, numbers.Real))
@@ -329,7 +378,7 @@ def _score_name(model, n_splits):
         return "negative GCV error"
     name = model.scoring
     if name is None:
-        name = "accuracy" if model._is_classifier else "R2"
+        name = "accuracy" if is_classifier(model) else "R2"
     elif callable(name):
         name = getattr(name, "__name__", "score")
     return f"{'held-out' if from_folds else 'leave-one-out'} {name.replace('_', ' ')}"
@@ -381,10 +430,10 @@ class FrequencyDisplay:
 
     def __init__(
         self,
-        frequencies,
-        importance_weights,
-        law_norms,
-        panels=("norms", "weights", "coordinates"),
+        frequencies: np.ndarray,
+        importance_weights: np.ndarray,
+        law_norms: np.ndarray,
+        panels: Sequence[str] = ("norms", "weights", "coordinates"),
     ):
         unknown = [name for name in panels if name not in PANELS]
         if isinstance(panels, str) or unknown or not len(panels):
@@ -400,10 +449,17 @@ class FrequencyDisplay:
 
     @classmethod
     def from_estimator(
-        cls, model, *, panels=("norms", "weights", "coordinates"), n_law=10_000,
-        random_state=0, ax=None, line_kw=None, scatter_kw=None,
-    ):  # fmt: skip
-        """Take the frequencies of a fitted map, and draw others from its kernel's law.
+        cls,
+        model: BaseEstimator,
+        *,
+        panels: Sequence[str] = ("norms", "weights", "coordinates"),
+        n_law: int = 10_000,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        ax: Axes | Sequence[Axes] | None = None,
+        line_kw: dict[str, Any] | None = None,
+        scatter_kw: dict[str, Any] | None = None,
+    ) -> FrequencyDisplay:
+        """Compare the frequencies of a fitted map with the law of its kernel.
 
         Parameters
         ----------
@@ -412,9 +468,9 @@ class FrequencyDisplay:
         panels : sequence of {"norms", "weights", "coordinates"}, default=all three
             What to draw, in this order.
         n_law : int, default=10_000
-            Frequencies that stand for the law.
+            Number of frequencies that represent the law.
         random_state : int, RandomState, Generator or None, default=0
-            Which they are.
+            Seed of these.
         ax, line_kw, scatter_kw
             See `plot`.
 
@@ -424,20 +480,26 @@ class FrequencyDisplay:
 
         Notes
         -----
-        The law is that of ``gamma_``, with one bandwidth a feature where there are
+        The law is that of ``gamma_``, with one bandwidth per feature if there are
         several. ``O(n_law d)`` time.
         """
         _pyplot()
-        features = _fourier(model)
+        features = fourier_features_of(model)
         frequencies = np.asarray(features.frequencies_, dtype=np.float64)
-        measure = one_of("kernel", features.kernel, KERNELS, "sample")
+        measure = features.measure()
         law = measure.sample(as_generator(random_state), n_law, frequencies.shape[1])
         norms = np.linalg.norm(law * measure.scale(features.gamma_), axis=1)
         display = cls(frequencies, features.importance_weights_, np.sort(norms), panels)
         return display.plot(ax, line_kw=line_kw, scatter_kw=scatter_kw)
 
-    def plot(self, ax=None, *, line_kw=None, scatter_kw=None):
-        """Draw.
+    def plot(
+        self,
+        ax: Axes | Sequence[Axes] | None = None,
+        *,
+        line_kw: dict[str, Any] | None = None,
+        scatter_kw: dict[str, Any] | None = None,
+    ) -> FrequencyDisplay:
+        """Draw the panels.
 
         Parameters
         ----------
@@ -477,104 +539,114 @@ class FrequencyDisplay:
         self.ax_ = axes if n_panels > 1 else axes[0]
         return self
 
-    def _plot_norms(self, ax, line_kw):
-        """Distribution functions of the norms."""
-        order = np.argsort(self.norms)
-        norms, weights = self.norms[order], self.importance_weights[order]
-        n_law = len(self.law_norms)
-        curves = [
-            (
-                self.law_norms,
-                np.arange(1, n_law + 1) / n_law,
-                {"color": "black", "label": "law of the kernel"},
-            ),
-            (
-                norms,
-                np.arange(1, len(norms) + 1) / len(norms),
-                {"color": COLOURS[0], "label": "frequencies"},
-            ),
-        ]
-        if not np.all(weights == weights[0]):
-            style = {"color": COLOURS[1], "linestyle": "--", "label": "weighted by p/q"}
-            curves.append((norms, np.cumsum(weights) / weights.sum(), style))
-        artists = []
-        for x, share, style in curves:
-            style = {"drawstyle": "steps-post", "linewidth": 1.5, **style, **line_kw}
-            artists += ax.plot(x, share, **style)
-        self._scale_norms(ax)
-        ax.set(ylabel="share with at most this norm", title="Norms")
-        ax.legend(loc="best")
-        return artists
 
-    def _scale_norms(self, ax):
-        """The axis of norms, without the outermost 1 %; logarithmic for heavy tails."""
-        both = [self.law_norms, self.norms]
-        low = min(np.quantile(norms, 0.005) for norms in both)
-        high = max(np.quantile(norms, 0.995) for norms in both)
-        if high > 10.0 * np.median(self.law_norms) and low > 0:
-            ax.set_xscale("log")
-            ax.set_xlim(low / 1.2, high * 1.2)
-        else:
-            margin = 0.05 * (high - low)
-            ax.set_xlim(max(low - margin, 0.0), high + margin)
-        ax.set_xlabel("norm of the frequency")
+def _plot_norms(display, ax, line_kw):
+    """Distribution functions of the norms."""
+    order = np.argsort(display.norms)
+    norms, weights = display.norms[order], display.importance_weights[order]
+    n_law = len(display.law_norms)
+    curves = [
+        (
+            display.law_norms,
+            np.arange(1, n_law + 1) / n_law,
+            {"color": "black", "label": "law of the kernel"},
+        ),
+        (
+            norms,
+            np.arange(1, len(norms) + 1) / len(norms),
+            {"color": COLOURS[0], "label": "frequencies"},
+        ),
+    ]
+    if not np.all(weights == weights[0]):
+        style = {"color": COLOURS[1], "linestyle": "--", "label": "weighted by p/q"}
+        curves.append((norms, np.cumsum(weights) / weights.sum(), style))
+    artists = []
+    for x, share, style in curves:
+        style = {"drawstyle": "steps-post", "linewidth": 1.5, **style, **line_kw}
+        artists += ax.plot(x, share, **style)
+    _scale_norms(display, ax)
+    ax.set(ylabel="share with at most this norm", title="Norms")
+    ax.legend(loc="best")
+    return artists
 
-    def _plot_weights(self, ax, scatter_kw):
-        """Importance weights against the norms."""
-        from matplotlib.ticker import LogLocator
 
-        weights = self.importance_weights
-        style = {"s": 12.0, "color": COLOURS[0], "alpha": 0.6, "linewidths": 0.0}
-        points = ax.scatter(self.norms, weights, **{**style, **scatter_kw})
-        line = ax.axhline(1.0, color="black", linewidth=1.0, zorder=0)
-        self._scale_norms(ax)
-        ax.set_ylabel("importance weight p/q")
-        if np.all(weights == weights[0]):
-            ax.set_ylim(0.0, 2.0 * max(1.0, weights[0]))
-            ax.set_title("Equal weights")
-            return [points, line]
-        positive = weights[weights > 0]
-        if positive.max() > 10.0 * positive.min():
-            ax.set_yscale("log")
-            subs = (1.0, 2.0, 5.0) if positive.max() < 1e3 * positive.min() else (1.0,)
-            ax.yaxis.set_major_locator(LogLocator(subs=subs))
-            ax.yaxis.set_major_formatter("{x:g}")
-            ax.yaxis.set_minor_formatter("")
-        # Kish's effective sample size.
-        effective = weights.sum() ** 2 / np.sum(weights**2)
-        ax.set_title(f"{len(weights)} weights, worth {effective:.0f} equal ones")
+def _scale_norms(display, ax):
+    """Scale the axis of norms to hold all of them; logarithmic for heavy tails."""
+    norms = np.concatenate([display.law_norms, display.norms])
+    low, high, median = norms.min(), norms.max(), np.median(display.law_norms)
+    if not high > 10.0 * median:
+        margin = 0.05 * (high - low)
+        ax.set_xlim(max(low - margin, 0.0), high + margin)
+    elif low > 0:
+        ax.set_xscale("log")
+        ax.set_xlim(low / 1.2, high * 1.2)
+    else:
+        ax.set_xscale("symlog", linthresh=0.1 * median if median else high)
+        ax.set_xlim(0.0, high * 1.2)
+    ax.set_xlabel("norm of the frequency")
+
+
+def _plot_weights(display, ax, scatter_kw):
+    """Importance weights against the norms."""
+    from matplotlib.ticker import LogLocator
+
+    weights = display.importance_weights
+    style = {"s": 12.0, "color": COLOURS[0], "alpha": 0.6, "linewidths": 0.0}
+    points = ax.scatter(display.norms, weights, **{**style, **scatter_kw})
+    line = ax.axhline(1.0, color="black", linewidth=1.0, zorder=0)
+    _scale_norms(display, ax)
+    ax.set_ylabel("importance weight p/q")
+    if np.all(weights == weights[0]):
+        ax.set_ylim(0.0, 2.0 * max(1.0, weights[0]))
+        ax.set_title("Equal weights")
         return [points, line]
-
-    def _plot_coordinates(self, ax, scatter_kw):
-        """First two coordinates, the size by importance."""
-        w = self.frequencies
-        first, second = w[:, 0], w[:, 1] if w.shape[1] > 1 else np.zeros(len(w))
-        shares = self.importance_weights / self.importance_weights.max()
-        style = {
-            "s": 4.0 + 36.0 * shares,
-            "color": COLOURS[0],
-            "alpha": 0.5,
-            "linewidths": 0.0,
-        }
-        points = ax.scatter(first, second, **{**style, **scatter_kw})
-        ax.set(
-            xlabel="first coordinate", ylabel="second coordinate", title="Coordinates"
-        )
-        if w.shape[1] == 1:
-            ax.set(yticks=[], ylabel="")
-        # Heavy tails: the outermost 2 % would leave the rest a dot.
-        for values, limit in ((first, ax.set_xlim), (second, ax.set_ylim)):
-            reach = 1.1 * np.quantile(np.abs(values), 0.98)
-            if 3.0 * reach < np.abs(values).max():
-                limit(-reach, reach)
-        return [points]
+    positive = weights[weights > 0]
+    heavy = positive.max() > 10.0 * positive.min()
+    if heavy and weights.min() == 0:  # zero has no place on a logarithmic axis
+        ax.set_yscale("symlog", linthresh=positive.min())
+    elif heavy:
+        ax.set_yscale("log")
+        subs = (1.0, 2.0, 5.0) if positive.max() < 1e3 * positive.min() else (1.0,)
+        ax.yaxis.set_major_locator(LogLocator(subs=subs))
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("")
+    # Kish's effective sample size.
+    effective = weights.sum() ** 2 / np.sum(weights**2)
+    ax.set_title(f"{len(weights)} weights, worth {effective:.0f} equal ones")
+    return [points, line]
 
 
-#: Panels of a `FrequencyDisplay` by name.
-PANELS = {
-    "norms": FrequencyDisplay._plot_norms,
-    "weights": FrequencyDisplay._plot_weights,
-    "coordinates": FrequencyDisplay._plot_coordinates,
+def _plot_coordinates(display, ax, scatter_kw):
+    """First two coordinates, the size by importance."""
+    w = display.frequencies
+    first, second = w[:, 0], w[:, 1] if w.shape[1] > 1 else np.zeros(len(w))
+    shares = display.importance_weights / display.importance_weights.max()
+    style = {
+        "s": 4.0 + 36.0 * shares,
+        "color": COLOURS[0],
+        "alpha": 0.5,
+        "linewidths": 0.0,
+    }
+    points = ax.scatter(first, second, **{**style, **scatter_kw})
+    ax.set(xlabel="first coordinate", ylabel="second coordinate", title="Coordinates")
+    if w.shape[1] == 1:
+        ax.set(yticks=[], ylabel="")
+    # Heavy tails: on a linear axis the outermost 2 % would leave the rest a dot.
+    for values, set_scale in ((first, ax.set_xscale), (second, ax.set_yscale)):
+        sizes = np.abs(values[values != 0])
+        if not len(sizes):
+            continue
+        reach = 1.1 * np.quantile(sizes, 0.98)
+        if 3.0 * reach < sizes.max():
+            set_scale("symlog", linthresh=reach)
+    return [points]
+
+
+#: Panels of a `FrequencyDisplay` by name: each draws one and returns its artists.
+PANELS: dict[str, Callable[[FrequencyDisplay, Axes, dict], list]] = {
+    "norms": _plot_norms,
+    "weights": _plot_weights,
+    "coordinates": _plot_coordinates,
 }
 
 
@@ -589,7 +661,7 @@ def _pyplot():
 
 
 def _axes(ax):
-    """Figure and axes: new ones for None."""
+    """Figure and axes; new ones if ``ax`` is None."""
     if ax is None:
         return _pyplot().subplots(layout="constrained")
     return ax.figure, ax

@@ -9,6 +9,8 @@ given number: their bounds hold from ``s`` features on, and :math:`D \ge 1 / \la
 makes that number larger than n for every useful regularisation.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -37,7 +39,9 @@ def complex_features(X, frequencies):
     return np.exp(-1j * (X @ frequencies.T))
 
 
-def leverage_function(X, frequencies, K, alpha):
+def leverage_function(
+    X: np.ndarray, frequencies: np.ndarray, K: np.ndarray, alpha: float
+) -> np.ndarray:
     r"""Exact ridge leverage :math:`l(w) / p(w) = z_w^* (K + \alpha I)^{-1} z_w`.
 
     Parameters
@@ -78,7 +82,9 @@ def leverage_function(X, frequencies, K, alpha):
     return np.einsum("ij,ij->j", Z.conj(), linalg.cho_solve(factor, Z)).real
 
 
-def surrogate_leverage_function(X, frequencies, Y, alpha):
+def surrogate_leverage_function(
+    X: np.ndarray, frequencies: np.ndarray, Y: np.ndarray, alpha: float
+) -> np.ndarray:
     r"""Surrogate leverage :math:`L(w) / p(w)`, an upper bound of the leverage.
 
     .. math:: z_w^* \frac{Y Y^\top + n I}{n \alpha} z_w
@@ -117,7 +123,7 @@ def surrogate_leverage_function(X, frequencies, Y, alpha):
     return (np.sum(np.abs(projections) ** 2, axis=1) + n**2) / (n * alpha)
 
 
-def surrogate_dof(K, Y, alpha):
+def surrogate_dof(K: np.ndarray, Y: np.ndarray, alpha: float) -> float:
     r"""Integral :math:`D = \mathrm{tr}[(Y Y^\top + n I) K] / (n \alpha)` of `L`.
 
     Parameters
@@ -144,8 +150,8 @@ def surrogate_dof(K, Y, alpha):
     return float((np.einsum("ik,ij,jk->", Y, K, Y) + n * np.trace(K)) / (n * alpha))
 
 
-def pool_surrogate_dof(moments, weight_sum, alpha):
-    r"""`surrogate_dof` of the kernel that a pool of features spans, in O(m).
+def pool_surrogate_dof(moments: np.ndarray, weight_sum: float, alpha: float) -> float:
+    r"""`surrogate_dof` of the kernel that a pool of features spans, in O(m) time.
 
     Parameters
     ----------
@@ -172,7 +178,9 @@ def pool_surrogate_dof(moments, weight_sum, alpha):
     return float((np.sum(moments**2) + weight_sum**2) / (weight_sum * alpha))
 
 
-def lemma_1_epsilon(n_frequencies, surrogate_dof, effective_dof, delta):
+def lemma_1_epsilon(
+    n_frequencies: int, surrogate_dof: float, effective_dof: float, delta: float
+) -> float:
     r"""Accuracy that Lemma 1 promises for s frequencies drawn from the surrogate.
 
     The smallest :math:`\epsilon` such that, with probability :math:`1 - \delta`,
@@ -205,7 +213,7 @@ def lemma_1_epsilon(n_frequencies, surrogate_dof, effective_dof, delta):
 
     See Also
     --------
-    lemma_1_features : The same read the other way.
+    lemma_1_features : The inverse: frequencies for an accuracy.
     surff.inspection.spectral_approximation : What is bounded, measured.
 
     Notes
@@ -236,7 +244,9 @@ def lemma_1_epsilon(n_frequencies, surrogate_dof, effective_dof, delta):
     return (2.0 / 3.0 * b + root) / n_frequencies
 
 
-def lemma_1_features(epsilon, surrogate_dof, effective_dof, delta):
+def lemma_1_features(
+    epsilon: float, surrogate_dof: float, effective_dof: float, delta: float
+) -> int:
     r"""Frequencies that Lemma 1 asks for to promise an accuracy.
 
     .. math:: s \ge D \left( \frac{2}{\epsilon^2} + \frac{4}{3 \epsilon} \right)
@@ -275,7 +285,7 @@ def _log_failures(effective_dof, delta):
     return math.log(16.0 * effective_dof / delta)
 
 
-def theorem_1_features(surrogate_dof, effective_dof, delta):
+def theorem_1_features(surrogate_dof: float, effective_dof: float, delta: float) -> int:
     r"""Features that Theorem 1 asks for: :math:`s \ge 5 D \log(16 d) / \delta`.
 
     Parameters
@@ -300,8 +310,13 @@ def theorem_1_features(surrogate_dof, effective_dof, delta):
 
 
 def theorem_2_features(
-    pool_surrogate_dof, pool_effective_dof, effective_dof, lam, delta, z0=1.0
-):
+    pool_surrogate_dof: float,
+    pool_effective_dof: float,
+    effective_dof: float,
+    lam: float,
+    delta: float,
+    z0: float = 1.0,
+) -> int:
     r"""Features that Theorem 2 asks for, where the pool replaces the kernel.
 
     .. math:: s \ge \max\Bigl(\frac{7 z_0^2 \log(16 d)}{\lambda \delta},\;
@@ -363,7 +378,7 @@ def _check_delta(delta):
 
 
 class DecayCase(NamedTuple):
-    """One way in which eigenvalues decay, and what theory says of it.
+    r"""One way in which eigenvalues decay, and what theory says about it.
 
     Attributes
     ----------
@@ -371,24 +386,24 @@ class DecayCase(NamedTuple):
         ``(i, t)`` to the i-th eigenvalue, i = 1, 2, ..., not yet summing to one.
     dof_order : callable
         ``(n, t)`` to the order of the effective degrees of freedom d at
-        :math:`\\lambda = n^{-1/2}`, up to a constant factor.
+        :math:`\lambda = n^{-1/2}`, up to a constant factor.
     eigenvalues_text, dof_text, features_text : str
         The same in words; the last is the order of the number of features that
         leverage sampling needs.
     """
 
-    eigenvalues: Callable
-    dof_order: Callable
+    eigenvalues: Callable[[np.ndarray, float], np.ndarray]
+    dof_order: Callable[[float, float], float]
     eigenvalues_text: str
     dof_text: str
     features_text: str
 
 
-#: Cases of decay by name. ``t`` >= 1 is the rate of the polynomial one alone.
-DECAYS = {
+#: Cases of decay by name. Only the polynomial one uses its rate ``t`` >= 1.
+DECAYS: dict[str, DecayCase] = {
     "exponential": DecayCase(
-        eigenvalues=lambda i, t: np.exp(-i),
-        dof_order=lambda n, t: np.log(n),
+        eigenvalues=lambda i, _: np.exp(-i),
+        dof_order=lambda n, _: np.log(n),
         eigenvalues_text="exp(-i)",
         dof_text="log n",
         features_text="log n log log n",
@@ -401,8 +416,8 @@ DECAYS = {
         features_text="n^(1/4t) log n",
     ),
     "harmonic": DecayCase(
-        eigenvalues=lambda i, t: 1.0 / i,
-        dof_order=lambda n, t: np.sqrt(n),
+        eigenvalues=lambda i, _: 1.0 / i,
+        dof_order=lambda n, _: np.sqrt(n),
         eigenvalues_text="1/i",
         dof_text="n^(1/2)",
         features_text="n^(1/2) log n",
@@ -410,7 +425,7 @@ DECAYS = {
 }
 
 
-def decaying_spectrum(decay, n_samples, t=1.0):
+def decaying_spectrum(decay: str, n_samples: int, t: float = 1.0) -> np.ndarray:
     r"""Eigenvalues of :math:`K / n` that decay as asked for and sum to one.
 
     Parameters
@@ -430,7 +445,7 @@ def decaying_spectrum(decay, n_samples, t=1.0):
     Raises
     ------
     ValueError
-        For an unknown name, or t < 1.
+        If the name is unknown, or t < 1.
 
     Examples
     --------
@@ -446,7 +461,7 @@ def decaying_spectrum(decay, n_samples, t=1.0):
     return eigenvalues / eigenvalues.sum()
 
 
-def spectral_dof(eigenvalues, lam):
+def spectral_dof(eigenvalues: np.ndarray, lam: float) -> float:
     r"""Effective degrees of freedom :math:`d = \sum_i \mu_i / (\mu_i + \lambda)`.
 
     Parameters

@@ -19,7 +19,7 @@ from surff.selection.resampling import *
 from surff.selection.residual import *
 from surff.selection.residual import ResidualLeverage
 
-#: Selectors by name.
+#: Selectors by their names in ``select``.
 SELECTORS = {
     "leverage": RidgeLeverage,
     "surrogate": SurrogateLeverage,

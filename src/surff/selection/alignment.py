@@ -12,13 +12,13 @@ The last is a chi-square ball: :math:`1 / \sum_j q_j^2`, the effective number of
 candidates, is at least :math:`l / (1 + \rho)`.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
-from surff.backend import positive
-from surff.selection.base import _check_name, _Scoring
-from surff.selection.leverage import (
-    surrogate_scores,
-)
+from surff.backend import Array, positive
+from surff.selection.base import ScoreSelector, check_name
+from surff.selection.leverage import surrogate_scores
 from surff.selection.resampling import RESAMPLERS, mixture
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-def aligned_probabilities(alignments, rho):
+def aligned_probabilities(alignments: np.ndarray, rho: float) -> np.ndarray:
     r"""Solve the module's program exactly.
 
     Parameters
@@ -64,7 +64,7 @@ def aligned_probabilities(alignments, rho):
     array([1., 0., 0.])
     """
     n_candidates = len(alignments)
-    square = (1.0 + rho) / n_candidates  # what sum q^2 may be
+    square = (1.0 + rho) / n_candidates  # largest sum of q^2
     order = np.argsort(-alignments, kind="stable")
     # Only differences and their ratios matter; those to the largest cancel least.
     v = alignments[order] - alignments.max()
@@ -89,7 +89,7 @@ def aligned_probabilities(alignments, rho):
     return probabilities / probabilities.sum()
 
 
-class KernelAlignment(_Scoring):
+class KernelAlignment(ScoreSelector):
     r"""Learn the probabilities of the candidates by kernel alignment (LKRF).
 
     The probabilities q maximise :math:`\sum_j q_j |z_j^* y|^2`, the alignment of the
@@ -115,7 +115,7 @@ class KernelAlignment(_Scoring):
 
     Notes
     -----
-    In the mean the map's kernel is the learned one, not that of the pool.
+    In the mean the map's kernel is the learned one, not the pool's.
     ``O(n l d + l log l)`` time, ``O(l)`` memory besides a block of features.
 
     References
@@ -123,19 +123,30 @@ class KernelAlignment(_Scoring):
     .. [1] A. Sinha, J. Duchi, "Learning Kernels with Random Features", NIPS 2016.
     """
 
-    needs_target = True
-
-    def __init__(self, rho=1.0, n_candidates=4.0, resample="multinomial"):
+    def __init__(
+        self,
+        rho: float = 1.0,
+        n_candidates: int | float = 4.0,
+        resample: str = "multinomial",
+    ):
         self.rho = rho
         self.n_candidates = n_candidates
         self.resample = resample
 
     def _check(self):
         positive("rho", self.rho)
-        _check_name("resample", self.resample, ["multinomial", "without_replacement"])
+        check_name("resample", self.resample, ["multinomial", "without_replacement"])
 
-    def scores(self, pool, X, Y, sample_weight=None, rng=None):
+    def scores(
+        self,
+        pool: np.ndarray,
+        X: Array,
+        Y: Array,
+        sample_weight: np.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> np.ndarray:
         """Alignment of each candidate with the target, shape (n_candidates,)."""
+        del rng  # nothing is random but the pool
         return surrogate_scores(pool, X, Y, sample_weight)[0]
 
     def _keep(self, alignments, n_frequencies, rng):

@@ -13,14 +13,16 @@ columns :math:`c_j, s_j` of cosines and sines
 and over sampled pairs it is a sum over these. No vector is ever stored.
 """
 
+from __future__ import annotations
+
 from functools import partial
 
 import numpy as np
 
-from surff.backend import rows_of, summed
+from surff.backend import Array, rows_of, summed
 from surff.kernels import FourierMap
-from surff.linear import accumulate
-from surff.selection.base import _check_name, _rows_or_none, _Selector
+from surff.linear import NormalEquations, accumulate
+from surff.selection.base import PoolSelector, check_name, check_sample_size
 from surff.selection.resampling import mixture
 
 __all__ = [
@@ -33,14 +35,16 @@ __all__ = [
     "sampled_pairs_gram",
 ]
 
-#: Steps that the algorithms may take for each candidate to keep.
+#: Most steps of the greedy algorithms, per candidate to keep: weights settle in a few.
 STEPS = 10
 
-#: Relative gain below which a step is rounding.
+#: Relative gain below which a step is only rounding; a hundred times that of float64.
 ROUNDING = 1e-14
 
 
-def pool_equations(frequencies, X, sample_weight=None):
+def pool_equations(
+    frequencies: np.ndarray, X: Array, sample_weight: np.ndarray | None = None
+) -> NormalEquations:
     """Normal equations of the candidates' columns, without targets.
 
     Parameters
@@ -56,11 +60,14 @@ def pool_equations(frequencies, X, sample_weight=None):
 
 
 def _without_targets(frequencies, X, Y, sample_weight):
+    del Y  # None; the sums over rows on workers pass one
     no_target = np.zeros((X.shape[0], 0))
     return accumulate(FourierMap(frequencies), X, no_target, sample_weight)
 
 
-def all_pairs_gram(frequencies, X, sample_weight=None):
+def all_pairs_gram(
+    frequencies: np.ndarray, X: Array, sample_weight: np.ndarray | None = None
+) -> np.ndarray:
     r"""Mean of :math:`\cos w_j^\top \delta \cos w_k^\top \delta` over all pairs.
 
     Parameters
@@ -99,7 +106,13 @@ def all_pairs_gram(frequencies, X, sample_weight=None):
     return _symmetric(upper)
 
 
-def sampled_pairs_gram(frequencies, X, n_pairs, rng, sample_weight=None):
+def sampled_pairs_gram(
+    frequencies: np.ndarray,
+    X: Array,
+    n_pairs: int,
+    rng: np.random.Generator,
+    sample_weight: np.ndarray | None = None,
+) -> np.ndarray:
     r"""Mean of :math:`\cos w_j^\top \delta \cos w_k^\top \delta` over sampled pairs.
 
     Parameters
@@ -127,7 +140,7 @@ def sampled_pairs_gram(frequencies, X, n_pairs, rng, sample_weight=None):
     weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
     edges = np.cumsum(weight, dtype=np.float64)
     ticks = rng.uniform(0.0, edges[-1], size=(2, n_pairs))
-    last = np.flatnonzero(weight)[-1]  # where rounding reaches the last edge
+    last = np.flatnonzero(weight)[-1]  # rounding may reach the last edge
     left, right = np.minimum(np.searchsorted(edges, ticks, side="right"), last)
     differences = rows_of(X, left) - rows_of(X, right)
     equations = accumulate(_CosineMap(frequencies), differences, np.zeros((n_pairs, 0)))
@@ -158,23 +171,25 @@ def _symmetric(upper):
 def _normalised(gram):
     """Norms, and inner products of unit vectors among them and with the target."""
     norms = np.sqrt(np.einsum("ii->i", gram))
-    norms[norms == 0] = np.inf  # a zero vector is of no use
+    norms[norms == 0] = np.inf  # a zero vector is never chosen
     unit = gram / norms / norms[:, None]
     target = gram.mean(axis=1) / norms
     return norms, unit, target
 
 
 def _open(mass, n_kept):
-    """Whether a step may go to a candidate: all, or those kept if they are enough."""
+    """Candidates that a step may go to: all, or those kept once they are enough."""
     kept = mass > 0
     return kept if np.count_nonzero(kept) >= n_kept else np.ones(len(mass), bool)
 
 
-def frank_wolfe(gram, n_kept, n_steps=None):
+def frank_wolfe(
+    gram: np.ndarray, n_kept: int, n_steps: int | None = None
+) -> np.ndarray:
     r"""Compress by Frank-Wolfe steps towards the pool's kernel.
 
     Minimises :math:`\|r - \sum_j c_j r_j\|` over the polytope :math:`c \ge 0,\,
-    \sum_j c_j \|r_j\| = \frac1l \sum_j \|r_j\|`, one vertex a step, with exact line
+    \sum_j c_j \|r_j\| = \frac1l \sum_j \|r_j\|`, one vertex per step, with exact line
     search.
 
     Parameters
@@ -193,10 +208,10 @@ def frank_wolfe(gram, n_kept, n_steps=None):
 
     Notes
     -----
-    ``O(l)`` time a step and a copy of ``gram``. The paper takes ``n_kept`` steps. Here
-    the steps do not end before so many candidates have weight, and those left go to
-    these: they fit their weights, which non-negative least squares could not do much
-    better.
+    ``O(l)`` time per step and a copy of ``gram``. The paper takes ``n_kept`` steps.
+    Here steps go on until that many candidates have weight, and the remaining steps go
+    to these candidates. They fit the weights, about as well as non-negative least
+    squares would.
 
     References
     ----------
@@ -230,14 +245,14 @@ def frank_wolfe(gram, n_kept, n_steps=None):
     return mass / norms
 
 
-def giga(gram, n_kept, n_steps=None):
+def giga(gram: np.ndarray, n_kept: int, n_steps: int | None = None) -> np.ndarray:
     r"""Compress by greedy iterative geodesic ascent.
 
     Maximises the cosine of the angle between :math:`r` and :math:`\sum_j c_j r_j`, each
     step along the geodesic of the sphere towards the candidate whose direction is best,
     to its nearest point; the length is then the optimal one.
 
-    The parameters and results are those of `frank_wolfe`, as is the cost.
+    The parameters, the result and the cost are as for `frank_wolfe`.
 
     References
     ----------
@@ -285,12 +300,12 @@ def giga(gram, n_kept, n_steps=None):
     return length * (mass @ target) * mass / norms
 
 
-#: Algorithms that compress a pool, by name.
+#: Algorithms that compress a pool, by their names in ``method``.
 COMPRESSORS = {"giga": giga, "frank-wolfe": frank_wolfe}
 
 
-class Compression(_Selector):
-    r"""Compress a pool to few weighted frequencies whose kernel is close to its.
+class Compression(PoolSelector):
+    r"""Compress a pool to few weighted frequencies that keep its kernel.
 
     Greedy steps choose at most s candidates and weights :math:`\ge 0` so that
     :math:`\frac1s \sum_i a_i \cos w_i^\top (x - x')` is close to the pool's kernel in
@@ -299,12 +314,12 @@ class Compression(_Selector):
     Parameters
     ----------
     method : {"giga", "frank-wolfe"}, default="giga"
-        Greedy algorithm; a key of `surff.selection.COMPRESSORS`. "giga" is the closer
-        one for few frequencies, "frank-wolfe" keeps the weights' sum near that of the
+        Greedy algorithm; a key of `surff.selection.COMPRESSORS`. "giga" is closer
+        for few frequencies, "frank-wolfe" keeps the weights' sum near that of the
         kernel, 1.
     n_candidates : int or float, default=4.0
         Pool size l: a number of candidates, or a multiple of the frequencies kept. The
-        error is that of the pool plus that of the compression.
+        error of the pool adds to the error of the compression.
     n_pairs : int or None, default=None
         Pairs of rows on which kernels are compared, drawn with replacement as in the
         paper. None takes all, at the cost of ``n_pairs=n``; they are never formed.
@@ -317,7 +332,7 @@ class Compression(_Selector):
 
     Where fewer than s candidates come out, the map is filled with frequencies of weight
     0, whose columns are zero. The importance weights are not :math:`p / q`: the
-    selection is no unbiased estimate, it is an approximation of the pool's kernel.
+    selection is not an unbiased estimate but an approximation of the pool's kernel.
 
     References
     ----------
@@ -328,16 +343,22 @@ class Compression(_Selector):
 
     needs_target = False
 
-    def __init__(self, method="giga", n_candidates=4.0, n_pairs=None):
+    def __init__(
+        self,
+        method: str = "giga",
+        n_candidates: int | float = 4.0,
+        n_pairs: int | None = None,
+    ):
         self.method = method
         self.n_candidates = n_candidates
         self.n_pairs = n_pairs
 
     def _check(self):
-        _check_name("method", self.method, COMPRESSORS)
-        _rows_or_none("n_pairs", self.n_pairs)
+        check_name("method", self.method, COMPRESSORS)
+        check_sample_size("n_pairs", self.n_pairs)
 
     def _choose(self, pool, X, Y, n_frequencies, rng, sample_weight):
+        del Y  # the kernel does not depend on it
         if self.n_pairs is None:
             gram = all_pairs_gram(pool, X, sample_weight)
         else:

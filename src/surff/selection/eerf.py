@@ -1,8 +1,11 @@
 """Energy-based exploration of random features: the best correlated are kept."""
 
+from __future__ import annotations
+
 import numpy as np
 
-from surff.selection.base import _Scoring
+from surff.backend import Array
+from surff.selection.base import ScoreSelector
 from surff.selection.leverage import surrogate_scores
 
 __all__ = [
@@ -10,7 +13,7 @@ __all__ = [
 ]
 
 
-class EERF(_Scoring):
+class EERF(ScoreSelector):
     r"""Keep the frequencies that correlate best with the target (EERF).
 
     Energy-based exploration of random features: candidate i scores
@@ -26,8 +29,8 @@ class EERF(_Scoring):
     Notes
     -----
     The importance weights are ones, as in the paper: the map's kernel is not an
-    estimate of the pool's, it is another. ``O(n l d)`` time, ``O(l)`` memory besides a
-    block of features. Nothing is random but the pool. The paper's features are
+    estimate of the pool's but another kernel. ``O(n l d)`` time, ``O(l)`` memory
+    besides a block of features. Only the pool is random. The paper's features are
     :math:`\cos(w^\top x + b)` and score :math:`\frac1n |\sum_j y_j \cos(w^\top x_j +
     b)|`; the score of a pair is that at the best phase b.
 
@@ -37,20 +40,28 @@ class EERF(_Scoring):
        Improved Generalization in Supervised Learning", AAAI 2018.
     """
 
-    needs_target = True
     takes_arrays = True
 
-    def __init__(self, n_candidates=10.0):
+    def __init__(self, n_candidates: int | float = 10.0):
         self.n_candidates = n_candidates
 
     def _check(self):
-        """Nothing but the size of the pool can be wrong."""
+        """Only the size of the pool can be wrong."""
 
-    def scores(self, pool, X, Y, sample_weight=None, rng=None):
+    def scores(
+        self,
+        pool: np.ndarray,
+        X: Array,
+        Y: Array,
+        sample_weight: np.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> np.ndarray:
         """Correlation of each candidate with the target, shape (n_candidates,)."""
+        del rng  # nothing is random but the pool
         scores, weight_sum = surrogate_scores(pool, X, Y, sample_weight)
         return np.sqrt(scores) / weight_sum
 
     def _keep(self, probabilities, n_frequencies, rng):
+        del rng  # the best are kept
         best = np.argsort(-probabilities, kind="stable")[:n_frequencies]
         return np.sort(best), np.ones(n_frequencies)

@@ -4,8 +4,11 @@ Rules read the matrix through a `surff.kernels.KernelMatrix`, a block at a time;
 never formed.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +16,8 @@ from scipy import linalg
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from surff.backend import divide_by_upper, map_slices, row_blocks
-from surff.kernels import kernel_block_rows
+from surff.backend import Array, divide_by_upper, map_slices, row_blocks
+from surff.kernels import KernelMatrix, kernel_block_rows
 
 __all__ = [
     "LANDMARK_RULES",
@@ -27,17 +30,20 @@ __all__ = [
     "uniform_rows",
 ]
 
-#: Pivots that RPCholesky proposes at a time.
+#: Pivots that RPCholesky proposes at a time: enough for fast products, and few enough
+#: that most of them are accepted.
 PROPOSALS = 64
 
 
-def uniform_rows(matrix, n_landmarks, rng):
+def uniform_rows(
+    matrix: KernelMatrix, n_landmarks: int, rng: np.random.Generator
+) -> np.ndarray:
     """Choose rows at random, with probabilities proportional to their weights.
 
     Parameters
     ----------
     matrix : KernelMatrix
-        Only its weights are looked at.
+        Only its weights are read.
     n_landmarks : int
         Rows to choose, > 0.
     rng : numpy.random.Generator
@@ -45,13 +51,13 @@ def uniform_rows(matrix, n_landmarks, rng):
     Returns
     -------
     indices : ndarray of int, shape (m,)
-        Distinct rows with positive weights, ``n_landmarks`` of them or all. The first
-        of them are those of a smaller ``n_landmarks``.
+        Distinct rows with positive weights, ``n_landmarks`` of them or all. A
+        smaller ``n_landmarks`` gives the first of them.
 
     Notes
     -----
-    One after the other, out of those that are left: what drawing from the rows repeated
-    by their weights and passing over repetitions gives. ``O(n log n)`` time.
+    Rows are drawn one after the other from those left. Drawing from the rows repeated
+    by their weights, repetitions passed over, has the same law. ``O(n log n)`` time.
     """
     return successive_sample(matrix.sample_weight, n_landmarks, rng)
 
@@ -66,7 +72,12 @@ def successive_sample(weights, size, rng):
     return np.argsort(waiting, kind="stable")[: min(size, np.count_nonzero(weights))]
 
 
-def rpcholesky_rows(matrix, n_landmarks, rng, n_proposals=PROPOSALS):
+def rpcholesky_rows(
+    matrix: KernelMatrix,
+    n_landmarks: int,
+    rng: np.random.Generator,
+    n_proposals: int = PROPOSALS,
+) -> np.ndarray:
     r"""Choose rows by randomly pivoted Cholesky.
 
     Each pivot is drawn with a probability proportional to the diagonal of the residual
@@ -86,9 +97,8 @@ def rpcholesky_rows(matrix, n_landmarks, rng, n_proposals=PROPOSALS):
     Returns
     -------
     indices : ndarray of int, shape (m,)
-        Distinct rows in the order of choice, fewer than ``n_landmarks`` where the
-        residual vanishes before. The first of them are those of a smaller
-        ``n_landmarks``.
+        Distinct rows in the order of choice, fewer than ``n_landmarks`` if the
+        residual vanishes before. A smaller ``n_landmarks`` gives the first of them.
 
     Notes
     -----
@@ -112,8 +122,8 @@ def rpcholesky_rows(matrix, n_landmarks, rng, n_proposals=PROPOSALS):
     residual = matrix.diagonal().clip(min=0.0)
     if not residual.any():
         raise ValueError(
-            "landmarks='rpcholesky' needs a row with a positive value of k(x, x), and "
-            "there is none; use landmarks='uniform'."
+            "landmarks='rpcholesky' needs a row with a positive value of k(x, x), got "
+            "none; use landmarks='uniform'."
         )
     floor = 100.0 * matrix.eps * residual  # below it a residual is rounding
     factor = np.empty((n_samples, n_landmarks))
@@ -125,7 +135,7 @@ def rpcholesky_rows(matrix, n_landmarks, rng, n_proposals=PROPOSALS):
         H = matrix.block(proposals, proposals)
         H -= factor[proposals, :done] @ factor[proposals, :done].T
         kept, L = rejection_cholesky(H, uniform * residual[proposals], floor[proposals])
-        # What was proposed in error, for a residual that is rounding, is not again.
+        # A row proposed only because of rounding is not proposed again.
         residual[proposals[np.diagonal(H) <= floor[proposals]]] = 0.0
         kept = kept[: n_landmarks - done]
         if len(kept) == 0:
@@ -146,10 +156,10 @@ def rejection_cholesky(H, thresholds, floor):
     H : ndarray of shape (b, b)
         Residual matrix of the proposals, before any of them.
     thresholds : ndarray of shape (b,)
-        A pivot above its own is accepted: uniform numbers times the values with which
-        the pivots were proposed.
+        A pivot above its threshold is accepted: uniform numbers times the values with
+        which the pivots were proposed.
     floor : ndarray of shape (b,)
-        Pivots up to it are rounding.
+        Pivots up to this are rounding.
 
     Returns
     -------
@@ -173,7 +183,7 @@ def rejection_cholesky(H, thresholds, floor):
 
 
 def _eliminate(matrix, chosen, L, factor, done, residual, floor):
-    """Write the columns of the Cholesky factor for new pivots; lower the residual."""
+    """Write the Cholesky factor's columns for new pivots; lower the residual."""
     stop = done + len(chosen)
     known = factor[chosen, :done]
     entries = matrix.column_blocks(chosen)
@@ -193,14 +203,16 @@ def _eliminate(matrix, chosen, L, factor, done, residual, floor):
 
 
 class LeverageEstimate(NamedTuple):
-    """Ridge leverage of rows, as a sample of them gives it."""
+    """Ridge leverage of rows, estimated from a sample of them."""
 
     rows: np.ndarray  # (n_rows,)
     scores: np.ndarray  # (n_rows,), in [0, diagonal / alpha]
     alpha: float  # regularisation
 
 
-def leverage_rows(matrix, n_landmarks, rng):
+def leverage_rows(
+    matrix: KernelMatrix, n_landmarks: int, rng: np.random.Generator
+) -> np.ndarray:
     """Choose rows by approximate ridge leverage, found recursively.
 
     Parameters
@@ -230,32 +242,34 @@ def leverage_rows(matrix, n_landmarks, rng):
     if len(positive) <= n_landmarks:
         return positive
     estimate = recursive_leverage(matrix, n_landmarks, rng)
-    # A row that scores zero, as repetitions of landmarks may, comes last.
+    # A row that scores zero, as a repeated landmark may, comes last.
     scores = estimate.scores.clip(np.finfo(np.float64).tiny, 1.0)
     return estimate.rows[successive_sample(scores, n_landmarks, rng)]
 
 
-def recursive_leverage(matrix, n_landmarks, rng):
+def recursive_leverage(
+    matrix: KernelMatrix, n_landmarks: int, rng: np.random.Generator
+) -> LeverageEstimate:
     r"""Approximate ridge leverage of all rows.
 
     Half of the rows, chosen at random, are scored by the same method; a sample of them
     by their scores gives the scores of all. The regularisation is set at each level
-    such that some ``n_landmarks`` rows are sampled: the sum of the eigenvalues of the
+    such that about ``n_landmarks`` rows are sampled: the sum of the eigenvalues of the
     sample's matrix beyond the first k, divided by k, with
     :math:`k = m / (4 \log m)`.
 
     Parameters
     ----------
     matrix : KernelMatrix
-        Of more than ``n_landmarks`` rows with positive weights.
+        It has more than ``n_landmarks`` rows with positive weights.
     n_landmarks : int
-        Rows to sample at each level, about.
+        Rows to sample at each level, approximately.
     rng : numpy.random.Generator
 
     Returns
     -------
     LeverageEstimate
-        Of the rows with positive weights.
+        For the rows with positive weights.
     """
     order = rng.permutation(np.flatnonzero(matrix.sample_weight))
     diagonal = matrix.diagonal()
@@ -279,8 +293,15 @@ def recursive_leverage(matrix, n_landmarks, rng):
 
 
 def ridge_leverage_estimates(
-    matrix, rows, sample, weights, *, alpha=None, rank=None, diagonal=None
-):
+    matrix: KernelMatrix,
+    rows: np.ndarray,
+    sample: np.ndarray,
+    weights: np.ndarray,
+    *,
+    alpha: float | None = None,
+    rank: int | None = None,
+    diagonal: np.ndarray | None = None,
+) -> LeverageEstimate:
     r"""Ridge leverage of rows, estimated from a weighted sample S of them.
 
     .. math:: \hat\tau_i = \frac1\alpha \left(K - K_{:S}
@@ -293,17 +314,17 @@ def ridge_leverage_estimates(
     ----------
     matrix : KernelMatrix
     rows, sample : ndarray of int
-        Rows to score, and those to score them with.
+        Rows to score, and rows to score them with.
     weights : ndarray of shape (n_sampled,)
         Weights v > 0 of the sample: the inverse probabilities with which its rows were
         taken.
     alpha : float, optional
-        Regularisation, > 0; [1]_'s :math:`\lambda`. It or ``rank`` is given.
+        Regularisation, > 0; [1]_'s :math:`\lambda`. Give it or ``rank``.
     rank : int, optional
         Set alpha to the sum of the eigenvalues of :math:`\mathrm{diag}(v)^{1/2} K_{SS}
         \mathrm{diag}(v)^{1/2}` beyond the first ``rank``, divided by ``rank``.
     diagonal : ndarray of shape (n_rows,), optional
-        Diagonal of the matrix at ``rows``, where it is at hand.
+        Diagonal of the matrix at ``rows``, if it is known.
 
     Returns
     -------
@@ -327,7 +348,8 @@ def ridge_leverage_estimates(
     eigenvalues = eigenvalues.clip(min=0.0)
     if alpha is None:
         tail = eigenvalues[: max(0, len(eigenvalues) - rank)].sum() / rank
-        # With fewer rows than the rank nothing is left: as little as does no harm.
+        # With fewer rows than `rank` the tail is empty: use the smallest harmless
+        # alpha.
         alpha = max(tail, 1e-10 * eigenvalues[-1], np.finfo(np.float64).tiny)
     projection = roots[:, None] * V / np.sqrt(eigenvalues + alpha)
     entries = matrix.column_blocks(sample)
@@ -344,16 +366,21 @@ def ridge_leverage_estimates(
     return LeverageEstimate(rows, scores.clip(min=0.0) / alpha, float(alpha))
 
 
-#: Rules that choose landmarks among the rows, by name.
-LANDMARK_RULES = {
+#: Rules that choose landmarks among the rows, by their names in ``landmarks``.
+LANDMARK_RULES: dict[str, Callable[..., np.ndarray]] = {
     "uniform": uniform_rows,
     "leverage": leverage_rows,
     "rpcholesky": rpcholesky_rows,
 }
 
 
-def kmeans_centres(X, n_landmarks, rng, sample_weight=None):
-    """Centres of clusters of the rows, by k-means on a sample of them.
+def kmeans_centres(
+    X: Array,
+    n_landmarks: int,
+    rng: np.random.Generator,
+    sample_weight: np.ndarray | None = None,
+) -> np.ndarray:
+    """Centres of clusters of the rows, by k-means on a sample.
 
     Parameters
     ----------
@@ -368,7 +395,8 @@ def kmeans_centres(X, n_landmarks, rng, sample_weight=None):
     Returns
     -------
     centres : ndarray of shape (m, n_features)
-        ``n_landmarks`` of them, or one for each row of positive weight; dtype of ``X``.
+        ``n_landmarks`` of them, or one for each row of positive weight if that is less;
+        dtype of ``X``.
 
     Notes
     -----

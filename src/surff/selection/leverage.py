@@ -16,18 +16,18 @@ candidate is a cosine and a sine column, and its score is the sum of theirs: tha
 complex quadratic form.
 """
 
+from __future__ import annotations
+
 from functools import partial
 
 import numpy as np
 from scipy.linalg import lapack
 
-from surff.backend import positive, summed
+from surff.backend import Array, positive, summed
 from surff.kernels import FourierMap, fourier_moments
 from surff.linear import SingularError, accumulate
-from surff.selection.base import _Resampling, _rows_or_none
-from surff.selection.compression import (
-    pool_equations,
-)
+from surff.selection.base import ResamplingSelector, check_sample_size
+from surff.selection.compression import pool_equations
 from surff.selection.resampling import without_replacement
 
 __all__ = [
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-def ridge_column_scores(gram, alpha):
+def ridge_column_scores(gram: np.ndarray, alpha: float) -> np.ndarray:
     r"""Ridge leverage score of each column of a feature matrix.
 
     Computes :math:`\mathrm{diag}(Z^\top (Z Z^\top + \alpha I)^{-1} Z)
@@ -94,15 +94,15 @@ def ridge_column_scores(gram, alpha):
     return np.clip(1.0 - alpha * np.einsum("ii->i", inverse), 0.0, 1.0)
 
 
-def ridge_leverage_scores(gram, alpha):
-    """Ridge leverage of each candidate of a pool: `ridge_column_scores` of its pair.
+def ridge_leverage_scores(gram: np.ndarray, alpha: float) -> np.ndarray:
+    r"""Ridge leverage of each candidate of a pool: `ridge_column_scores` of its pair.
 
     Parameters
     ----------
     gram : ndarray of shape (2 * n_candidates, 2 * n_candidates)
         Gram matrix of the pool's columns, upper triangle.
     alpha : float
-        Regularisation, > 0; the paper's :math:`n \\lambda`.
+        Regularisation, > 0; the paper's :math:`n \lambda`.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def ridge_leverage_scores(gram, alpha):
     return pair_scores(ridge_column_scores(gram, alpha))
 
 
-def effective_dof(gram, alpha):
+def effective_dof(gram: np.ndarray, alpha: float) -> float:
     r"""Effective degrees of freedom :math:`d = \mathrm{tr}\, K (K + \alpha I)^{-1}`.
 
     Parameters
@@ -139,7 +139,7 @@ def effective_dof(gram, alpha):
     return float(np.sum(eigenvalues / (eigenvalues + alpha)))
 
 
-def pair_scores(column_scores):
+def pair_scores(column_scores: np.ndarray) -> np.ndarray:
     """Score of each frequency: its cosine column's plus its sine column's.
 
     Parameters
@@ -150,7 +150,7 @@ def pair_scores(column_scores):
     return column_scores.reshape(2, -1).sum(axis=0)
 
 
-def surrogate_column_scores(moments):
+def surrogate_column_scores(moments: np.ndarray) -> np.ndarray:
     r"""Surrogate score of each column without the ridge term: :math:`\|z_j^\top Y\|^2`.
 
     Parameters
@@ -175,7 +175,9 @@ def surrogate_column_scores(moments):
     return np.einsum("ij,ij->i", moments, moments)
 
 
-def surrogate_leverage_scores(moments, weight_sum, ridge_term=False):
+def surrogate_leverage_scores(
+    moments: np.ndarray, weight_sum: float, ridge_term: bool = False
+) -> np.ndarray:
     r"""Surrogate leverage of each candidate, up to the factor :math:`n^2 \lambda`.
 
     Computes :math:`z_w^* (Y Y^\top + n I) z_w`, the paper's q~, or
@@ -212,20 +214,26 @@ def surrogate_leverage_scores(moments, weight_sum, ridge_term=False):
 
 
 def pool_moments(pool, X, Y, sample_weight):
-    """Moments of the candidates with weighted targets, and the sum of the weights."""
+    """Moments of the candidates with the weighted targets, and the sum of weights."""
     weight_sum = X.shape[0]
     if sample_weight is not None:
         weight_sum, Y = sample_weight.sum(), Y * sample_weight[:, None]
     return fourier_moments(X, pool, Y), weight_sum
 
 
-def surrogate_scores(pool, X, Y, sample_weight=None, ridge_term=False):
+def surrogate_scores(
+    pool: np.ndarray,
+    X: Array,
+    Y: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+    ridge_term: bool = False,
+) -> tuple[np.ndarray, float]:
     """Surrogate leverage of each candidate, and the sum of the weights."""
     sums = summed(partial(pool_moments, pool), X, Y, sample_weight)
     return surrogate_leverage_scores(*sums, ridge_term), sums[1]
 
 
-class RidgeLeverage(_Resampling):
+class RidgeLeverage(ResamplingSelector):
     r"""Select frequencies by their ridge leverage (leverage-RFF).
 
     Candidate i scores the diagonal entry of :math:`Z^* Z (Z^* Z + \alpha I)^{-1}` for
@@ -250,7 +258,7 @@ class RidgeLeverage(_Resampling):
 
     Notes
     -----
-    ``O(n l^2 + l^3)`` time and ``O(l^2)`` memory; with ``n_rows`` that in place of n.
+    ``O(n l^2 + l^3)`` time and ``O(l^2)`` memory, with ``n_rows`` in the place of n.
 
     References
     ----------
@@ -263,20 +271,32 @@ class RidgeLeverage(_Resampling):
     needs_target = False
 
     def __init__(
-        self, alpha=1.0, n_candidates=2.0, resample="multinomial", n_rows=None
+        self,
+        alpha: float = 1.0,
+        n_candidates: int | float = 2.0,
+        resample: str = "multinomial",
+        n_rows: int | None = None,
     ):
         self.alpha = alpha
         self.n_candidates = n_candidates
         self.resample = resample
         self.n_rows = n_rows
 
-    def scores(self, pool, X, Y, sample_weight=None, rng=None):
+    def scores(
+        self,
+        pool: np.ndarray,
+        X: Array,
+        Y: Array,
+        sample_weight: np.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> np.ndarray:
         """Ridge leverage of each candidate of the pool, shape (n_candidates,).
 
         ``rng`` draws the rows; without ``n_rows`` it is not used.
         """
+        del Y  # the kernel does not depend on it
         alpha = positive("alpha", self.alpha)
-        _rows_or_none("n_rows", self.n_rows)
+        check_sample_size("n_rows", self.n_rows)
         if self.n_rows is None:
             equations = pool_equations(pool, X, sample_weight)
         else:
@@ -294,15 +314,15 @@ def sampled_rows(n_samples, n_rows, rng, sample_weight):
     if rng is None:
         raise ValueError("n_rows draws rows: scores requires rng, got None.")
     shares = weight.astype(np.float64) / weight.sum(dtype=np.float64)
-    # As candidates of a pool: row i has the probability pi_i and the weight
-    # n_rows / (n pi_i) for a mean over all, here w_i / pi_i for a sum of w_i.
+    # Rows are drawn like candidates: row i has the probability pi_i and the weight
+    # n_rows / (n pi_i) in a mean over all, so w_i / pi_i in a sum of w_i.
     rows, factors = without_replacement(shares, n_rows, rng)
     sampled = np.zeros(n_samples)
     sampled[rows] = weight[rows] * factors * (n_samples / n_rows)
     return rows, sampled
 
 
-class SurrogateLeverage(_Resampling):
+class SurrogateLeverage(ResamplingSelector):
     r"""Select frequencies by the paper's surrogate leverage (Algorithm 1).
 
     Candidate i scores :math:`|\sum_j y_j \exp(-\mathrm i\, w_i^\top x_j)|^2`, plus
@@ -332,14 +352,26 @@ class SurrogateLeverage(_Resampling):
        Algorithm 1.
     """
 
-    needs_target = True
     takes_arrays = True
 
-    def __init__(self, ridge_term=False, n_candidates=4.0, resample="multinomial"):
+    def __init__(
+        self,
+        ridge_term: bool = False,
+        n_candidates: int | float = 4.0,
+        resample: str = "multinomial",
+    ):
         self.ridge_term = ridge_term
         self.n_candidates = n_candidates
         self.resample = resample
 
-    def scores(self, pool, X, Y, sample_weight=None, rng=None):
+    def scores(
+        self,
+        pool: np.ndarray,
+        X: Array,
+        Y: Array,
+        sample_weight: np.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> np.ndarray:
         """Surrogate leverage of each candidate of the pool, shape (n_candidates,)."""
+        del rng  # nothing is random but the pool
         return surrogate_scores(pool, X, Y, sample_weight, self.ridge_term)[0]

@@ -1,4 +1,8 @@
-"""From probabilities of candidates to the ones that are kept, and their weights."""
+"""From probabilities of candidates to those kept, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -9,7 +13,9 @@ __all__ = [
 ]
 
 
-def multinomial(probabilities, n_frequencies, rng):
+def multinomial(
+    probabilities: np.ndarray, n_frequencies: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Draw with replacement, as Algorithm 1 does.
 
     Parameters
@@ -23,7 +29,7 @@ def multinomial(probabilities, n_frequencies, rng):
     Returns
     -------
     indices : ndarray of int, shape (n_frequencies,)
-        Candidates drawn, ascending; one that is drawn twice stands there twice.
+        Candidates drawn, ascending; a candidate drawn twice appears twice.
     importance_weights : ndarray of shape (n_frequencies,)
         :math:`1 / (l q_i)`.
     """
@@ -33,14 +39,16 @@ def multinomial(probabilities, n_frequencies, rng):
     return indices, 1.0 / (len(probabilities) * probabilities[indices])
 
 
-def without_replacement(probabilities, n_frequencies, rng):
+def without_replacement(
+    probabilities: np.ndarray, n_frequencies: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Draw distinct candidates by systematic sampling with unequal probabilities.
 
-    Candidate i is kept with probability :math:`\pi_i = \min(1, c\, q_i)`, ``c`` such
-    that the :math:`\pi_i` sum to ``s``, and carries the weight
+    Candidate i is kept with probability :math:`\pi_i = \min(1, c\, q_i)`, with ``c``
+    such that the :math:`\pi_i` sum to ``s``, and carries the weight
     :math:`s / (l \pi_i)`: the estimate of the pool's kernel is exactly unbiased.
 
-    The parameters and results are those of `multinomial`, without repetition.
+    The parameters and the result are as for `multinomial`, without repetition.
 
     References
     ----------
@@ -81,34 +89,40 @@ def inclusion_probabilities(probabilities, n_frequencies):
     return result
 
 
-def reweight(probabilities, n_frequencies, rng):
+def reweight(
+    probabilities: np.ndarray,
+    n_frequencies: int,
+    rng: np.random.Generator | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Keep the whole pool and weight it by :math:`1 / (l q_i)`.
 
-    What the paper's printed table used. It needs as many candidates as frequencies, and
-    it is not an estimate of the kernel: it is another kernel.
+    The paper's printed table used it. It needs as many candidates as frequencies, and
+    the result is not an estimate of the pool's kernel but another kernel.
     """
+    del rng  # nothing is drawn
     n_candidates = len(probabilities)
     if n_candidates != n_frequencies:
         raise ValueError(
             "resample='reweight' keeps every candidate: n_candidates must be 1.0 or "
             f"{n_frequencies}, got {n_candidates} candidates."
         )
-    # A candidate that scores zero would weigh infinitely: its score is lifted to
-    # rounding.
+    # A score of zero would make the weight infinite: lift it to rounding level.
     floor = np.finfo(np.float64).eps * probabilities.max()
     weights = 1.0 / (n_candidates * np.maximum(probabilities, floor))
     return np.arange(n_candidates), weights
 
 
-#: Ways from probabilities to kept candidates, by name.
-RESAMPLERS = {
+#: Ways from probabilities to kept candidates, by their names in ``resample``.
+RESAMPLERS: dict[str, Callable[..., tuple[np.ndarray, np.ndarray]]] = {
     "multinomial": multinomial,
     "without_replacement": without_replacement,
     "reweight": reweight,
 }
 
 
-def mixture(coefficients, n_frequencies):
+def mixture(
+    coefficients: np.ndarray, n_frequencies: int
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Keep the candidates of a kernel :math:`\sum_j c_j \cos w_j^\top (x - x')`.
 
     Parameters
@@ -121,11 +135,11 @@ def mixture(coefficients, n_frequencies):
     Returns
     -------
     indices : ndarray of int, shape (n_frequencies,)
-        Candidates, ascending: those above zero, then the first of the others so that
-        the map has its number of columns.
+        Candidates, ascending: those above zero, then the first of the others until the
+        map has its number of columns.
     importance_weights : ndarray of shape (n_frequencies,)
-        :math:`s\, c_j`: the map's kernel is the mixture. Zero for those filled in,
-        whose columns are zero.
+        :math:`s\, c_j`: the map's kernel is the mixture. Zero for the candidates
+        filled in, whose columns are zero.
     """
     order = np.argsort(coefficients == 0, kind="stable")
     indices = np.sort(order[:n_frequencies])

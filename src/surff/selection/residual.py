@@ -8,17 +8,20 @@ the stages before have kept,
 .. math:: |z_w^* r_t|^2, \qquad
           r_t = y - b_t - Z_t (Z_t^\top Z_t + \alpha I)^{-1} Z_t^\top (y - b_t),
 
-and a stage keeps the best few of candidates that no stage has seen. Up to the scale of
-the features it is the gradient of the squared error with respect to the coefficients of
-the candidate, so the stages are a greedy pursuit in blocks, with a refit.
+and a stage keeps the best few of candidates that no other stage has seen. Up to the
+scale of the features it is the gradient of the squared error with respect to the
+coefficients of the candidate, so the stages are a greedy pursuit in blocks, with a
+refit.
 """
 
+from __future__ import annotations
+
 import numbers
+from collections.abc import Callable
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from surff.backend import feature_blocks, map_slices, positive, rows_of
+from surff.backend import Array, feature_blocks, map_slices, positive, rows_of
 from surff.kernels import FourierMap, fourier_moments
 from surff.linear import (
     SingularError,
@@ -28,7 +31,7 @@ from surff.linear import (
     relative_grid,
     solve,
 )
-from surff.selection.base import Selection, n_candidates
+from surff.selection.base import Selection, Selector, n_candidates
 from surff.selection.leverage import surrogate_leverage_scores
 from surff.selection.resampling import without_replacement
 
@@ -38,11 +41,20 @@ __all__ = [
     "residual_moments",
 ]
 
-#: ``alpha="gcv"``: decades relative to the mean eigenvalue of the Gram matrix.
+#: Decades that ``alpha="gcv"`` tries, relative to the mean eigenvalue of the Gram
+#: matrix: below, float32 data are rounding; above, nothing is fitted.
 GCV_DECADES = np.arange(-8.0, 2.5, 0.5)
 
 
-def residual_moments(X, Y, feature_map, coef, intercept, pool, sample_weight=None):
+def residual_moments(
+    X: Array,
+    Y: np.ndarray,
+    feature_map: Callable,
+    coef: np.ndarray,
+    intercept: np.ndarray,
+    pool: FourierMap,
+    sample_weight: np.ndarray | None = None,
+) -> np.ndarray:
     r"""Moments :math:`Z_{\mathrm{pool}}^\top W (Y - b - Z \beta)`, in one pass.
 
     Parameters
@@ -87,9 +99,17 @@ def residual_moments(X, Y, feature_map, coef, intercept, pool, sample_weight=Non
 
 
 def residual_frequencies(
-    pools, shares, keep, X, Y, sample_weight=None, *, alpha=1e-2, fit_intercept=True
-):
-    r"""Frequencies that stages keep, each for what the stages before leave unfitted.
+    pools: list[np.ndarray],
+    shares: list[int],
+    keep: Callable[[np.ndarray, int], np.ndarray],
+    X: Array,
+    Y: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+    *,
+    alpha: float | str = 1e-2,
+    fit_intercept: bool = True,
+) -> np.ndarray:
+    r"""Frequencies kept in stages, each for what the stages before it leave unfitted.
 
     Parameters
     ----------
@@ -115,7 +135,7 @@ def residual_frequencies(
     Returns
     -------
     frequencies : ndarray of shape (sum(shares), n_features)
-        In the order of the stages; within one as ``keep`` gives them.
+        In the order of the stages; within a stage as ``keep`` gives them.
 
     Raises
     ------
@@ -189,8 +209,8 @@ def stage_fit(equations, alpha, fit_intercept):
         ) from None
 
 
-class ResidualLeverage(BaseEstimator):
-    r"""Select frequencies in stages, each for what those before leave unfitted.
+class ResidualLeverage(Selector):
+    r"""Select frequencies in stages, each for what the stages before it leave unfitted.
 
     Stage t scores fresh candidates by :math:`|\sum_j r_j \exp(-\mathrm i\,
     w_i^\top x_j)|^2`, the surrogate leverage with the residual r of the ridge fit to
@@ -200,8 +220,8 @@ class ResidualLeverage(BaseEstimator):
     Parameters
     ----------
     n_stages : int, default=8
-        Stages T, >= 1; at most one a frequency. With one there is no residual but that
-        of the mean.
+        Stages T, >= 1; at most one per frequency. With one stage the only residual is
+        y less its mean.
     n_candidates : int or float, default=64.0
         Candidates l of all stages together: a number, or a multiple of the frequencies
         kept. The time of the scores grows with it, and so does the accuracy.
@@ -220,13 +240,13 @@ class ResidualLeverage(BaseEstimator):
     block of features: Gram matrices are extended by the new columns alone, and neither
     features nor residuals are stored.
 
-    The importance weights are ones: the map's kernel is not an estimate of the pool's,
-    it is one that suits the target. Where the residual vanishes, candidates are kept as
+    The importance weights are ones: the map's kernel is not an estimate of the pool's
+    but one that suits the target. Where the residual vanishes, candidates are kept as
     they were drawn.
 
     The choice adapts to the targets it is fitted to: judge gamma and alpha by folds,
-    which `KernelRidgeClassifier` selects anew for, not by ``cv="gcv"`` or ``"loo"``,
-    which tend to a gamma that is too large.
+    for each of which `KernelRidgeClassifier` selects again, not by ``cv="gcv"`` or
+    ``"loo"``, which tend to a gamma that is too large.
 
     See Also
     --------
@@ -246,16 +266,14 @@ class ResidualLeverage(BaseEstimator):
            [0., 2.]])
     """
 
-    needs_target = True
-
     def __init__(
         self,
-        n_stages=8,
-        n_candidates=64.0,
+        n_stages: int = 8,
+        n_candidates: int | float = 64.0,
         *,
-        resample="top",
-        alpha=1e-2,
-        fit_intercept=True,
+        resample: str = "top",
+        alpha: float | str = 1e-2,
+        fit_intercept: bool = True,
     ):
         self.n_stages = n_stages
         self.n_candidates = n_candidates
@@ -263,7 +281,15 @@ class ResidualLeverage(BaseEstimator):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
 
-    def select(self, draw, X, Y, n_frequencies, rng, sample_weight=None):
+    def select(
+        self,
+        draw: Callable[[int], np.ndarray],
+        X: Array,
+        Y: Array,
+        n_frequencies: int,
+        rng: np.random.Generator,
+        sample_weight: np.ndarray | None = None,
+    ) -> Selection:
         """Choose frequencies for the data.
 
         Parameters
@@ -278,7 +304,7 @@ class ResidualLeverage(BaseEstimator):
         n_frequencies : int
             Frequencies to keep.
         rng : numpy.random.Generator
-            Draws by the scores, if asked to.
+            Draws by the scores with ``resample="without_replacement"``.
         sample_weight : ndarray of shape (n_samples,), optional
             Row weights.
 
@@ -289,7 +315,7 @@ class ResidualLeverage(BaseEstimator):
         """
         self._check()
         n_stages = min(self.n_stages, n_frequencies)
-        # One draw: the points of a quasi-Monte Carlo draw would come again.
+        # One draw: a second quasi-Monte Carlo draw would repeat the first points.
         pool = draw(n_candidates(self.n_candidates, n_frequencies))
         pools = np.array_split(pool, n_stages)
         shares = [len(part) for part in np.array_split(range(n_frequencies), n_stages)]
@@ -299,16 +325,18 @@ class ResidualLeverage(BaseEstimator):
                 return np.argsort(-scores, kind="stable")[:share]
             return without_replacement(scores / scores.sum(), share, rng)[0]
 
-        frequencies = residual_frequencies(
-            pools,
-            shares,
-            keep,
-            X,
-            Y,
-            sample_weight,
-            alpha=self.alpha,
-            fit_intercept=self.fit_intercept,
-        )
+        # What overflows is found in the scores.
+        with np.errstate(over="ignore", invalid="ignore"):
+            frequencies = residual_frequencies(
+                pools,
+                shares,
+                keep,
+                X,
+                Y,
+                sample_weight,
+                alpha=self.alpha,
+                fit_intercept=self.fit_intercept,
+            )
         return Selection(frequencies, np.ones(n_frequencies))
 
     def _check(self):
