@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from surff.adaptation.base import Adaptation, Adapted
+from surff.adaptation.base import Adapted
 from surff.adaptation.objective import compiled
 from surff.backend import (
     Array,
@@ -348,7 +348,7 @@ def held_out_error(found: Found) -> float:
 
 
 def inner_problem(
-    adaptation: Adaptation,
+    adaptation: Any,
     X: Array,
     Y: np.ndarray,
     rng: np.random.Generator,

@@ -7,6 +7,7 @@ are ``n`` by ``n``: take a sample of rows, as the paper's Figure 1 does with 1,0
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -21,7 +22,7 @@ def spectral_norm(A):
 
 
 #: Matrix norms by their names in ``norm``.
-NORMS: dict[str, Callable[[np.ndarray], float]] = {
+NORMS: dict[str, Callable[..., Any]] = {
     "spectral": spectral_norm,
     "frobenius": np.linalg.norm,
 }

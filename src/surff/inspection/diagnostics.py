@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -45,7 +44,7 @@ __all__ = [
 
 
 def effective_dof(
-    model: BaseEstimator,
+    model: Any,
     X: Array = None,
     *,
     alpha: float | None = None,
@@ -112,7 +111,7 @@ def effective_dof(
 
 
 def leverage_scores(
-    model: BaseEstimator,
+    model: Any,
     X: Array,
     y: npt.ArrayLike | None = None,
     *,
@@ -231,7 +230,7 @@ class RecommendedFrequencies(NamedTuple):
 
 
 def recommended_frequencies(
-    model: BaseEstimator,
+    model: Any,
     X: Array = None,
     y: npt.ArrayLike | None = None,
     *,
@@ -341,7 +340,7 @@ class KernelSample(NamedTuple):
 
 
 def sample_kernel(
-    model: BaseEstimator,
+    model: Any,
     X: Array,
     *,
     n_samples: int = 1000,
@@ -408,7 +407,7 @@ def sample_kernel(
 
 
 def kernel_approximation_error(
-    model: BaseEstimator,
+    model: Any,
     X: Array,
     *,
     n_samples: int = 1000,
@@ -463,7 +462,7 @@ def kernel_approximation_error(
     return relative_error(*sample, norm)
 
 
-def _feature_map(model: BaseEstimator) -> Any:
+def _feature_map(model: Any) -> Any:
     """The fitted feature map that ``model`` is or holds."""
     check_is_fitted(model)
     features = getattr(model, "features_", model)
@@ -475,7 +474,7 @@ def _feature_map(model: BaseEstimator) -> Any:
     return features
 
 
-def fourier_features_of(model: BaseEstimator) -> FourierFeatures:
+def fourier_features_of(model: Any) -> FourierFeatures:
     """The fitted Fourier feature map that ``model`` is or holds."""
     features = _feature_map(model)
     if not isinstance(features, FourierFeatures):
@@ -496,7 +495,7 @@ def _alpha(model, alpha):
     return model.alpha_
 
 
-def _validated(model, X, sample_weight):
+def _validated(model: Any, X: Array, sample_weight: Any) -> tuple[Array, Any]:
     """Rows and weights, checked against what ``model`` was fitted to."""
     X = validated(model, X, reset=False)
     if sample_weight is not None:

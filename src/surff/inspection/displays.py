@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from surff.backend import Array, as_generator
@@ -99,7 +99,7 @@ class KernelApproximationDisplay:
     @classmethod
     def from_estimator(
         cls,
-        model: BaseEstimator,
+        model: Any,
         X: Array,
         *,
         n_samples: int = 200,
@@ -259,7 +259,7 @@ class AlphaPathDisplay:
     @classmethod
     def from_estimator(
         cls,
-        model: BaseEstimator,
+        model: Any,
         *,
         ax: Axes | None = None,
         line_kw: dict[str, Any] | None = None,
@@ -450,7 +450,7 @@ class FrequencyDisplay:
     @classmethod
     def from_estimator(
         cls,
-        model: BaseEstimator,
+        model: Any,
         *,
         panels: Sequence[str] = ("norms", "weights", "coordinates"),
         n_law: int = 10_000,

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -161,7 +161,9 @@ class PoolSelector(Selector):
     def _check(self): ...
 
     @abstractmethod
-    def _choose(self, pool, X, Y, n_frequencies, rng, sample_weight): ...
+    def _choose(
+        self, pool, X, Y, n_frequencies, rng, sample_weight
+    ) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 class ScoreSelector(PoolSelector):
@@ -183,7 +185,9 @@ class ScoreSelector(PoolSelector):
         """Score of each candidate of the pool, >= 0, shape (n_candidates,)."""
 
     @abstractmethod
-    def _keep(self, probabilities, n_frequencies, rng): ...
+    def _keep(
+        self, probabilities, n_frequencies, rng
+    ) -> tuple[np.ndarray, np.ndarray]: ...
 
     def _choose(self, pool, X, Y, n_frequencies, rng, sample_weight):
         # What overflows is found in the sum.
@@ -258,7 +262,7 @@ def check_name(argument: str, value: object, names: Collection[str]) -> None:
         raise ValueError(f"{argument} must be one of {sorted(names)}, got {value!r}.")
 
 
-def check_sample_size(argument: str, value: object) -> None:
+def check_sample_size(argument: str, value: Any) -> None:
     """Raise for a number of rows or pairs that is neither None nor an int >= 1."""
     is_int = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if value is not None and not (is_int and value >= 1):

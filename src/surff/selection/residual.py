@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ GCV_DECADES = np.arange(-8.0, 2.5, 0.5)
 def residual_moments(
     X: Array,
     Y: np.ndarray,
-    feature_map: Callable,
+    feature_map: Any,
     coef: np.ndarray,
     intercept: np.ndarray,
     pool: FourierMap,
