@@ -115,7 +115,7 @@ class DatasetDescription(NamedTuple):
     where : str
         Where to get it.
     note : str
-        What a user of the numbers must know.
+        What users of the numbers should know.
     """
 
     name: str
@@ -213,7 +213,9 @@ def read_registry(
 
 
 DATASETS, FILES = read_registry(
-    resources.files(__package__).joinpath("registry.toml").read_text(encoding="utf-8")
+    resources.files("surff.datasets")
+    .joinpath("registry.toml")
+    .read_text(encoding="utf-8")
 )
 
 #: Rows of EEG, counted from 0, in which nearly every electrode is far off: the standard
