@@ -19,7 +19,7 @@ import dask.array as da
 import numpy as np
 from dask.distributed import Client, LocalCluster, wait
 
-from paired import ratio
+from children import ratio
 from surff import FourierFeatures, KernelRidgeRegressor
 
 FEATURES, COLUMNS, ALPHAS = 20, 512, np.logspace(-3, 3, 7)
