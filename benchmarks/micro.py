@@ -71,7 +71,7 @@ def feature_map(dtype, scale):
 
 def sparse_rows(dtype, scale):
     """Against 1,024 columns of `RBFSampler`: as many, and as many frequencies."""
-    d, rng = 100_000, np.random.default_rng(0)
+    d, rng = max(1000, int(scale * 100_000)), np.random.default_rng(0)
     counts = rng.poisson(10, max(64, int(scale * 20_000)))
     ends = np.r_[0, np.cumsum(counts)]
     words, values = rng.integers(d, size=ends[-1]), rng.random(ends[-1])
@@ -208,7 +208,7 @@ def main(arguments=None):
     )
     parser.add_argument("names", nargs="+", choices=BENCHMARKS, metavar="NAME")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the rows")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the sizes")
     parser.add_argument(
         "--at-least", type=float, default=0.3, help="seconds in a round for each"
     )
