@@ -45,8 +45,7 @@ format: $(VENV)/.dev ## mend style and format where ruff can
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.cli ## beside scikit-learn and installed peers: benchmarks/results/compare.md
-	$(BIN)/python benchmarks/feature_map.py --repeats 5
-	$(BIN)/python benchmarks/generation.py --repeats 5
+	$(BIN)/python benchmarks/micro.py feature_map generation --rounds 5
 	$(BIN)/python benchmarks/compare.py $(if $(wildcard $(PEERS)/peers.json),--peers $(PEERS))
 
 bench-peers: $(VENV)/.cli ## other libraries in environments of their own, for make bench

@@ -5,9 +5,9 @@ process of its own. They are asked in turn, round by round, forwards and backwar
 fit the training half and to predict the other half; a ratio is that of one round, and
 the table has its median, least and most. Memory is the most that a process has held,
 with its imports and data. Columns are standardised by the training half, gamma is 1 / d
-for all, and all maps have 2 s columns. Writes ``compare.md`` and ``compare.png``. Run:
-``python benchmarks/compare.py``, with ``--peers DIR`` for the libraries that
-``python benchmarks/peers.py DIR`` installed.
+unless told otherwise, and all maps have 2 s columns. Writes ``compare.md`` and
+``compare.png``. Run: ``python benchmarks/compare.py``, with ``--peers DIR`` for the
+libraries that ``python benchmarks/peers.py DIR`` installed.
 """
 
 import argparse
@@ -47,7 +47,7 @@ MEASURES = {"fit": "fit time", "predict": "prediction time", "peak": "peak memor
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 
 
-def save_halves(task, n_rows, path):
+def save_halves(task, n_rows, dtype, path):
     """Write a task's standardised halves.
 
     Parameters
@@ -56,6 +56,8 @@ def save_halves(task, n_rows, path):
         Name of a data set, with two classes or a number as target.
     n_rows : int
         Of both halves at most, drawn at random.
+    dtype : str
+        Of the rows.
     path : Path
         Of the ``.npz`` file.
 
@@ -74,9 +76,9 @@ def save_halves(task, n_rows, path):
     scaler = StandardScaler().fit(X[train])
     np.savez(
         path,
-        X=scaler.transform(X[train]),
+        X=scaler.transform(X[train]).astype(dtype),
         y=y[train],
-        X_test=scaler.transform(X[test]),
+        X_test=scaler.transform(X[test]).astype(dtype),
         y_test=y[test],
         classification=task in POSITIVE,
     )
@@ -280,7 +282,8 @@ def main(arguments=None):
     ours = [name for name in COMPETITORS if not COMPETITORS[name].peer]
     parser.add_argument("--tasks", nargs="+", choices=DATASETS, default=TASKS)
     parser.add_argument("--multiples", type=int, nargs="+", default=[4, 16])
-    parser.add_argument("--competitors", nargs="+", choices=ours, default=ours)
+    usual = [name for name in ours if COMPETITORS[name].usual]
+    parser.add_argument("--competitors", nargs="+", choices=ours, default=usual)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
         "--patience", type=float, default=15.0, help="who takes more seconds runs once"
@@ -288,6 +291,8 @@ def main(arguments=None):
     parser.add_argument("--rows", type=int, default=20_000, help="of a task at most")
     parser.add_argument("--exact-rows", type=int, default=2000, help="for KernelRidge")
     parser.add_argument("--alpha", type=float, default=1.0)
+    parser.add_argument("--gamma", type=float, help="1 / d by default")
+    parser.add_argument("--dtype", choices=["float32", "float64"], default="float64")
     parser.add_argument("--peers", type=Path, help="directory that peers.py filled")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     add_clock(parser)
@@ -303,12 +308,12 @@ def main(arguments=None):
     with tempfile.TemporaryDirectory() as folder:
         for task in options.tasks:
             path = Path(folder) / f"{task}.npz"
-            n_rows, d = save_halves(task, options.rows, path)
+            n_rows, d = save_halves(task, options.rows, options.dtype, path)
             shapes.append(f"{task} {n_rows} x {d}")
             for multiple in options.multiples:
                 settings = Settings(
                     columns=2 * multiple * d,
-                    gamma=1.0 / d,
+                    gamma=options.gamma or 1.0 / d,
                     alpha=options.alpha,
                     alphas=ALPHAS,
                     exact_rows=options.exact_rows,

@@ -46,18 +46,20 @@ class Competitor(NamedTuple):
     make: object  # of Settings
     baseline: str  # name of what it is divided by
     peer: str = ""  # environment of `peers` that it lives in
+    usual: bool = True  # part of the comparison where none are named
 
 
 # -- surff and scikit-learn ------------------------------------------------------------
 
 
-def surff_ridge(settings, map_name, alphas):
-    """surff's ridge on one of its maps."""
+def surff_ridge(settings, map_name="FourierFeatures", **parameters):
+    """surff's ridge on one of its maps, at one alpha unless told otherwise."""
     import surff
 
     make_map = getattr(surff, map_name)
     features = make_map(settings.columns, gamma=settings.gamma, random_state=0)
-    return surff.KernelRidgeRegressor(features, alphas=alphas)
+    parameters = {"alphas": settings.alpha} | parameters
+    return surff.KernelRidgeRegressor(features, **parameters)
 
 
 def sampler_ridge(settings, ridge):
@@ -202,10 +204,26 @@ class GPyTorchRFF:
 
 #: What is compared, in table order; a ratio is to the competitor named as baseline.
 COMPETITORS = {
-    "rff": Competitor(
-        "surff, Fourier",
-        lambda settings: surff_ridge(settings, "FourierFeatures", settings.alpha),
+    "rff": Competitor("surff, Fourier", surff_ridge, "rff"),
+    "rff-float64": Competitor(
+        "surff, Fourier, float64",
+        lambda settings: surff_ridge(settings, precision="float64"),
         "rff",
+        usual=False,
+    ),
+    "rff-mixed": Competitor(
+        "surff, Fourier, mixed",
+        lambda settings: surff_ridge(settings, precision="mixed"),
+        "rff",
+        usual=False,
+    ),
+    "rff-cg": Competitor(
+        "surff, Fourier, cg",
+        lambda settings: surff_ridge(
+            settings, solver="cg", tol=0.03, keep_equations=False
+        ),
+        "rff",
+        usual=False,
     ),
     "rbf-ridge": Competitor("RBFSampler + Ridge", sampler_with_alpha, "rff"),
     "rfflearn": Competitor("rfflearn RFFGPR", RfflearnGPR, "rff", "rfflearn"),
@@ -213,7 +231,7 @@ COMPETITORS = {
     "exact": Competitor("KernelRidge, some rows", exact, "rff"),
     "rff-alphas": Competitor(
         "surff, Fourier, alphas",
-        lambda settings: surff_ridge(settings, "FourierFeatures", settings.alphas),
+        lambda settings: surff_ridge(settings, alphas=settings.alphas),
         "rff-alphas",
     ),
     "rbf-ridgecv": Competitor(
@@ -221,7 +239,7 @@ COMPETITORS = {
     ),
     "nystroem": Competitor(
         "surff, Nystrom",
-        lambda settings: surff_ridge(settings, "NystroemFeatures", settings.alpha),
+        lambda settings: surff_ridge(settings, "NystroemFeatures"),
         "nystroem",
     ),
     "nystroem-ridge": Competitor("Nystroem + Ridge", nystroem_with_alpha, "nystroem"),

@@ -19,10 +19,17 @@ import dask.array as da
 import numpy as np
 from dask.distributed import Client, LocalCluster, wait
 
-from paired import ratio
+from children import ratio
 from surff import FourierFeatures, KernelRidgeRegressor
 
-FEATURES, COLUMNS, ALPHAS = 20, 512, np.logspace(-3, 3, 7)
+#: Columns of the rows.
+FEATURES = 20
+
+#: Columns of the map: sums of 2 MB, which are sent in milliseconds.
+COLUMNS = 512
+
+#: To choose from by 5 folds, which is what the caller does alone.
+ALPHAS = np.logspace(-3, 3, 7)
 
 
 def rows(client, n_rows, n_blocks):

@@ -1,9 +1,11 @@
 """Short runs of what surff does most, for `regression` to time in two commits.
 
-Public names alone are used, so that an older surff runs most of them; what it lacks
-raises, and is left out of the comparison. As a program it is a child that answers how
-long a kernel takes: ``python benchmarks/kernels.py SCALE CLOCK``, where the number of
-rows is multiplied by SCALE and CLOCK is a function of the module `time`.
+Only names of ``surff`` itself are used, so that an older surff runs most of them; what
+it lacks raises, and is left out of the comparison. surff is imported where a kernel is
+made: the parent, which reads the names of the kernels, needs none. As a program this is
+a child that answers how long a kernel takes: ``python benchmarks/kernels.py SCALE
+CLOCK``, where the number of rows is multiplied by SCALE and CLOCK is a function of the
+module `time`.
 """
 
 import sys
@@ -12,17 +14,28 @@ import time
 import numpy as np
 from scipy import sparse
 
-import surff
 from children import serve
 from paired import median_seconds
 
 __all__ = ["KERNELS"]
 
-#: Rows at scale 1, input columns, columns of the map, alphas of the path.
-ROWS, FEATURES, COLUMNS, ALPHAS = 20_000, 20, 512, np.logspace(-3, 3, 20)
+#: Rows at scale 1: a fit takes a tenth of a second.
+ROWS = 20_000
 
-#: Runs of a kernel, and seconds for which it is run, in a measurement at least.
-RUNS, AT_LEAST = 3, 0.3
+#: Columns of the rows.
+FEATURES = 20
+
+#: Columns of the map, enough for the Gram matrix to take most of a fit.
+COLUMNS = 512
+
+#: Alphas of the path.
+ALPHAS = np.logspace(-3, 3, 20)
+
+#: Fewest runs of a kernel in a measurement; their median counts.
+RUNS = 3
+
+#: Fewest seconds that a measurement takes.
+AT_LEAST = 0.3
 
 
 def data(scale):
@@ -33,6 +46,8 @@ def data(scale):
 
 def fourier(**parameters):
     """The feature map of all kernels."""
+    import surff
+
     return surff.FourierFeatures(COLUMNS, gamma=0.05, random_state=0, **parameters)
 
 
@@ -52,6 +67,8 @@ def sparse_map(scale):
 
 def ridge_fit(scale, alphas=1.0, features=None, **parameters):
     """A fit of ridge regression."""
+    import surff
+
     X, y = data(scale)
     features = fourier() if features is None else features
     model = surff.KernelRidgeRegressor(features, alphas=alphas, **parameters)
@@ -60,6 +77,8 @@ def ridge_fit(scale, alphas=1.0, features=None, **parameters):
 
 def predict(scale):
     """Predictions of a fitted model."""
+    import surff
+
     X, y = data(scale)
     model = surff.KernelRidgeRegressor(fourier(), alphas=1.0).fit(X[:2000], y[:2000])
     return lambda: model.predict(X)
@@ -67,6 +86,8 @@ def predict(scale):
 
 def nystroem(scale):
     """A fit on Nystrom features."""
+    import surff
+
     features = surff.NystroemFeatures(COLUMNS // 2, gamma=0.05, random_state=0)
     return ridge_fit(scale, features=features)
 
@@ -97,7 +118,7 @@ def server(scale, clock):
             return {}
         return {
             "seconds": median_seconds(made[name], RUNS, AT_LEAST, clock),
-            "source": surff.__file__,
+            "source": sys.modules["surff"].__file__,
         }
 
     return answer

@@ -14,16 +14,7 @@ import time
 
 from threadpoolctl import threadpool_limits
 
-from children import ratio
-
-__all__ = [
-    "add_clock",
-    "clock_and_limit",
-    "median_seconds",
-    "print_rates",
-    "print_rates_head",
-    "rounds",
-]
+__all__ = ["add_clock", "clock_and_limit", "median_seconds", "rounds"]
 
 
 def add_clock(parser):
@@ -80,36 +71,3 @@ def rounds(callables, repeats, in_a_row=5, at_least=0.3, clock=time.perf_counter
             if counted >= 0:
                 seconds[name].append(median)
     return seconds
-
-
-def print_rates_head():
-    """Print the head of a table of `print_rates`."""
-    print("| dtype | rows | columns | thousand rows/s | surff / sklearn | min to max |")
-    print("|---|---|---:|---:|---:|---|")
-
-
-def print_rates(X, columns, ours, theirs, repeats, clock):
-    """Print the row of a table: rows a second, ours and over theirs.
-
-    Parameters
-    ----------
-    X : ndarray or sparse matrix of shape (n_rows, n_features)
-        What both are called with.
-    columns : int
-        Of our feature map.
-    ours, theirs : callable
-    repeats : int
-        Rounds, of three calls each at least.
-    clock : callable
-        As in `rounds`.
-    """
-    callables = {"surff": lambda: ours(X), "sklearn": lambda: theirs(X)}
-    seconds = rounds(callables, repeats, in_a_row=3, clock=clock)
-    n_rows, n_features = X.shape
-    rate = statistics.median(n_rows / s for s in seconds["surff"]) / 1e3
-    median, low, high = ratio(seconds["sklearn"], seconds["surff"])
-    print(
-        f"| {X.dtype} | {n_rows} x {n_features} | {columns} | {rate:.0f} "
-        f"| {median:.1f} | {low:.1f} to {high:.1f} |",
-        flush=True,
-    )

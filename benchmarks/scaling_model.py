@@ -18,6 +18,7 @@ model says. `plan` applies it to clusters that are not here. Run:
 import argparse
 import logging
 import time
+from functools import partial
 from typing import NamedTuple
 
 import dask
@@ -28,10 +29,21 @@ from threadpoolctl import threadpool_limits
 
 from surff import FourierFeatures, KernelRidgeRegressor
 from surff.backend import map_rows
+from surff.kernels import FourierMap
 from surff.linear import NormalEquations, accumulate
 from surff.streaming import DaskRows
 
-FEATURES, COLUMNS, BLOCK, WORKERS = 10, 256, 50_000, 2
+#: Columns of the rows that are fitted.
+FEATURES = 10
+
+#: Columns of the map; its Gram matrix costs as much as its features do.
+COLUMNS = 256
+
+#: Rows of a block, tens of milliseconds of a thread.
+BLOCK = 50_000
+
+#: Workers of one thread, one for each processor of the machine that was measured.
+WORKERS = 2
 
 
 class Rates(NamedTuple):
@@ -83,13 +95,13 @@ def usual(function, repeats=9):
 
 def rates_of_rows(n, d, m):
     """Rates of one thread: projections, features, Gram matrices, merging."""
-    X = np.random.default_rng(0).normal(size=(n, d))
+    normal = partial(np.random.default_rng(0).normal, 0.0, 0.3)
+    X = normal(size=(n, d))
     narrow, wide = X[:, :1].copy(), np.tile(X, (1, 20))
     Y, first, second = np.zeros((n, 1)), *(NormalEquations(m, 1) for _ in range(2))
     with threadpool_limits(1):
         maps = [
-            FourierFeatures(m, gamma=0.05, random_state=0).fit(A).feature_map()
-            for A in (X, narrow, wide)
+            FourierMap(normal(size=(m // 2, A.shape[1]))) for A in (X, narrow, wide)
         ]
         whole = usual(lambda: accumulate(maps[0], X, Y))
         thin = usual(lambda: map_rows(maps[1], narrow))

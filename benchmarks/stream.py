@@ -16,10 +16,17 @@ from paired import add_clock, clock_and_limit
 from surff import FourierFeatures, KernelRidgeRegressor
 from surff.streaming import BlockRows
 
-FEATURES, COLUMNS = 10, 256
+#: Columns of the rows.
+FEATURES = 10
 
-#: Rows of a block, and fits of the least rows that a run makes to take the median.
-BLOCK, LEAST = 10_000, 300_000
+#: Columns of the map.
+COLUMNS = 256
+
+#: Rows of a block that is made up at once.
+BLOCK = 10_000
+
+#: Fewest rows that a run fits in all; smaller numbers are fitted again, for a median.
+LEAST = 300_000
 
 
 def source(n_rows):

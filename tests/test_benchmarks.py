@@ -1,6 +1,7 @@
 """The benchmarks that are programs of their own, at sizes that take seconds."""
 
 import importlib
+import re
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -185,6 +187,37 @@ def test_kernels_run_on_few_rows(benchmarks):
 
     for name, kernel in KERNELS.items():
         assert kernel(0.1)() is not None, name
+
+
+def test_pieces_run_on_few_rows(benchmarks):
+    from micro import BENCHMARKS
+
+    for name, benchmark in BENCHMARKS.items():
+        case = next(benchmark(np.float32, 0.01))
+        with threadpool_limits(1):
+            for run in case.callables.values():
+                run()
+        assert {key for pair in case.ratios for key in pair} == set(case.callables), (
+            name
+        )
+
+
+def test_pieces_print_their_ratios(benchmarks, capsys):
+    from micro import main
+
+    small = "feature_map --one-thread --rounds 2 --scale 0.01 --at-least 0"
+    main(small.split())
+    _, _, *rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 6
+    assert rows[0].startswith(
+        "| feature_map | float64 | 64 x 14, 896 columns | product"
+    )
+    assert re.search(r"RBFSampler / surff \d+\.\d\d \(\d+\.\d\d to \d", rows[-1])
+
+
+def test_regression_needs_no_surff_of_its_own(benchmarks):
+    code = "import regression, sys; assert 'surff' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=BENCHMARKS, check=True)
 
 
 def test_comparison_writes_a_table_and_a_picture(tmp_path):

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from surff.datasets import download
 from surff.datasets.registry import DATASETS, FILES
 from surff.datasets.store import find, read_csv_bytes
 
@@ -13,6 +14,20 @@ from surff.datasets.store import find, read_csv_bytes
 class _Handler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format, *args):
         pass
+
+    def do_GET(self):
+        # A path with "redirect" in it leads away from the web.
+        if "redirect" not in self.path:
+            return super().do_GET()
+        self.send_response(302)
+        self.send_header("Location", "ftp://example.org/x")
+        self.end_headers()
+        return None
+
+    def send_header(self, keyword, value):
+        # A path with "quiet" in it does not say how long the answer is.
+        if keyword != "Content-Length" or "quiet" not in self.path:
+            super().send_header(keyword, value)
 
     def copyfile(self, source, outputfile):
         # A name with "cut" in it loses its second half on the way.
@@ -23,8 +38,12 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def mirror(tmp_path):
-    """``(directory, base_url)``: what lies in the one is served under the other."""
+def mirror(tmp_path, monkeypatch):
+    """``(directory, base_url)``: what lies in the one is served under the other.
+
+    Over http, which is refused everywhere else: a server of https needs a certificate.
+    """
+    monkeypatch.setattr(download, "SECURE", ("http://127.0.0.1:",))
     directory = tmp_path / "mirror"
     directory.mkdir()
     handler = functools.partial(_Handler, directory=str(directory))

@@ -1,13 +1,8 @@
-import bz2
-import gzip
 import hashlib
-import io
-import tarfile
-import zipfile
 
 import pytest
 
-from surff.datasets.convert import CONVERTERS, extract, to_libsvm
+from surff.datasets.convert import CONVERTERS, to_libsvm
 from surff.datasets.registry import FILES
 
 
@@ -62,23 +57,3 @@ def test_to_libsvm_gives_back_libsvms_own_file(real_csv):
 def test_to_libsvm_undoes_the_conversion():
     text = b"1 1:0.5 2:7\n-1 1:3 2:0\n"
     assert to_libsvm(CONVERTERS["libsvm"](text, ("x1", "x2", "label"))) == text
-
-
-def test_extract_takes_the_member_out_of_every_kind_of_file(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr("Index", "wrong")
-        archive.writestr("folder/a.data", b"in a zip")
-        archive.writestr("b.data.gz", gzip.compress(b"in a gz in a zip"))
-    with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
-        info = tarfile.TarInfo("Folder/a.data")
-        info.size = 8
-        archive.addfile(info, io.BytesIO(b"in a tar"))
-    (tmp_path / "a.bz2").write_bytes(bz2.compress(b"in a bz2"))
-    (tmp_path / "a.t").write_bytes(b"plain")
-    assert extract(tmp_path / "a.zip", "a.data") == b"in a zip"
-    assert extract(tmp_path / "a.zip", "b.data.gz") == b"in a gz in a zip"
-    assert extract(tmp_path / "a.tgz", "a.data") == b"in a tar"
-    assert extract(tmp_path / "a.bz2") == b"in a bz2"
-    assert extract(tmp_path / "a.t") == b"plain"
-    with pytest.raises(KeyError, match=r"no 'c' in the archive, which holds \['Index'"):
-        extract(tmp_path / "a.zip", "c")

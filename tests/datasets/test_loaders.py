@@ -1,5 +1,6 @@
 import hashlib
 import lzma
+import os
 import subprocess
 import sys
 
@@ -237,9 +238,12 @@ try:
 except ImportError as error:
     print(error)
 """
-    environment = {"SURFF_CACHE": str(tmp_path), "SURFF_DATA": str(tmp_path)}
+    places = {"SURFF_CACHE": str(tmp_path), "SURFF_DATA": str(tmp_path)}
     result = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+        [sys.executable, "-c", code],
+        env=os.environ | places,
+        capture_output=True,
+        text=True,
     )
     assert result.returncode == 0, result.stderr
     assert "needs pooch" in result.stdout

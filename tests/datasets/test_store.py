@@ -334,13 +334,19 @@ def test_download_that_does_not_unpack_or_parse_is_refused(places, mirror):
     directory, base_url = mirror
     archive = directory / "eeg+eye+state.zip"
     archive.write_bytes(b"<html>down for maintenance</html>")
-    with pytest.raises(DatasetCorruptError, match=r"cannot be unpacked .*got 33 bytes"):
+    with pytest.raises(DatasetCorruptError, match=r"cannot be unpacked: .*got 33 byt"):
         fetch("eeg", progress=False, base_url=base_url)
     put_zip(archive, other=b"")
-    with pytest.raises(DatasetCorruptError, match=r"cannot be unpacked .*'EEG Eye"):
+    with pytest.raises(DatasetCorruptError, match=r"cannot be unpacked: .*'EEG Eye"):
         fetch("eeg", progress=False, base_url=base_url)
     put_zip(archive, **{"EEG Eye State.arff": b"no data section\n"})
     with pytest.raises(DatasetCorruptError, match=r"cannot be parsed .*14,980 rows of"):
+        fetch("eeg", progress=False, base_url=base_url)
+    # 20 kB that unpack to 20 MB.
+    put_zip(archive, **{"EEG Eye State.arff": bytes(20_000_000)})
+    with pytest.raises(
+        DatasetCorruptError, match=r"unpacked: EEG Eye State.arff .* 4,000,000 bytes"
+    ):
         fetch("eeg", progress=False, base_url=base_url)
     assert list(places[1].iterdir()) == []
 
@@ -372,6 +378,11 @@ def test_known_checksums_of_the_sources_are_checked(places, mirror):
         (lambda packed, csv: packed[:40] + b"??" + packed[42:], "not a complete xz"),
         (lambda packed, csv: csv, "is not a complete xz file"),
         (lambda packed, csv: lzma.compress(csv[:-1]), "got 2 rows, "),
+        (lambda packed, csv: lzma.compress(csv + b"\n"), "unpacks to, more than the "),
+        (
+            lambda packed, csv: bytes(5_000_000),
+            "has 5,000,000 bytes, more than the 4,0",
+        ),
         (
             lambda packed, csv: lzma.compress(csv.replace(b"4001", b"4002", 1)),
             "got 3 rows, ",
@@ -394,7 +405,7 @@ def test_damaged_file_is_named_and_never_used(
     message = str(caught.value)
     assert message.startswith(str(path))
     assert came in message
-    assert "expected 3 rows" in message
+    assert "expected 3 rows" in message or "one that holds 3 rows" in message
     assert "delete it and run `surff datasets fetch eeg`" in message
 
 

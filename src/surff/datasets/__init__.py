@@ -6,7 +6,8 @@
 - `available` lists the names; ``DATASETS`` describes each.
 
 Files are looked for in ``$SURFF_DATA``, then in the user cache (``$SURFF_CACHE``), and
-else downloaded from their original source. Reading them needs the extra ``surff[cli]``.
+otherwise downloaded over https from their original source. Reading them needs the extra
+``surff[cli]``. This room imports no other.
 """
 
 from surff.datasets.loaders import Dataset, load
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 
-def available():
+def available() -> list[str]:
     """Names that `load` takes, the paper's four sets first.
 
     Returns

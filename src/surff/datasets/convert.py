@@ -1,4 +1,4 @@
-"""From a file of the original source to the canonical CSV.
+"""From the text of the original source to the canonical CSV.
 
 The canonical CSV has a header line, commas, LF line ends, no quotes and the label in
 the last column. Values keep the text of the source, with two exceptions that are
@@ -6,61 +6,14 @@ derived: California housing (ratios per household) and ijcnn1 (written from the 
 numbers, so that it does not matter how the source pads them).
 
 Functions here take the bytes of the source and return the bytes of the CSV. They check
-nothing beyond what they need to parse: the checksum of the result does.
+only what they need to parse: the checksum of the result covers the rest.
 """
 
-import bz2
-import gzip
-import tarfile
-import zipfile
+from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["CONVERTERS", "extract", "to_libsvm"]
-
-
-def extract(path, member=None):
-    """Text inside a downloaded file.
-
-    Parameters
-    ----------
-    path : path-like
-        A ``.zip``, ``.tgz``, ``.bz2`` or plain file; the name tells which.
-    member : str, optional
-        File to take from an archive, by its last path component. A member ending in
-        ``.gz`` is decompressed.
-
-    Returns
-    -------
-    text : bytes
-
-    Raises
-    ------
-    KeyError
-        The archive has no such member.
-    """
-    name = str(path)
-    if name.endswith(".zip"):
-        with zipfile.ZipFile(path) as archive:
-            content = archive.read(_member(archive.namelist(), member))
-    elif name.endswith(".tgz"):
-        with tarfile.open(path) as archive:
-            content = archive.extractfile(_member(archive.getnames(), member)).read()
-    else:
-        with open(path, "rb") as file:
-            content = file.read()
-        if name.endswith(".bz2"):
-            content = bz2.decompress(content)
-    if member is not None and member.endswith(".gz"):
-        content = gzip.decompress(content)
-    return content
-
-
-def _member(names, wanted):
-    for name in names:
-        if name.rsplit("/", 1)[-1] == wanted:
-            return name
-    raise KeyError(f"no {wanted!r} in the archive, which holds {sorted(names)}")
+__all__ = ["CONVERTERS", "to_libsvm"]
 
 
 def _header(columns):
@@ -140,7 +93,8 @@ def _from_california_housing(text, columns):
     return _join(columns, (",".join(map(repr, row)).encode() for row in table.tolist()))
 
 
-CONVERTERS = {
+#: From the text of a source and the names of the columns to the CSV.
+CONVERTERS: dict[str, Callable[[bytes, tuple[str, ...]], bytes]] = {
     "arff": _from_arff,
     "california_housing": _from_california_housing,
     "csv": _from_csv,
@@ -150,8 +104,8 @@ CONVERTERS = {
 }
 
 
-def to_libsvm(csv):
-    """Canonical CSV written in LIBSVM's format, every entry present.
+def to_libsvm(csv: bytes) -> bytes:
+    """Write the canonical CSV in LIBSVM's format, every entry present.
 
     Parameters
     ----------

@@ -2,10 +2,11 @@
 
 A file is looked for in the directory ``$SURFF_DATA`` and then in the user cache
 (``$SURFF_CACHE``, else the platform's cache directory). What is not found is downloaded
-from its original source into the cache: to a temporary directory first, converted,
-checked, packed and then moved into place in one step, so that a name in the cache never
-holds half a file. Every read checks the checksum of the whole file before a value of it
-is used.
+over https from its original source into the cache: to a temporary directory first,
+converted, checked, packed and then moved into place in one step, so that a name in the
+cache never holds half a file. Every read checks the checksum of the whole file before
+any of its values is used, and nothing is unpacked beyond the size that the registry
+allows.
 """
 
 import hashlib
@@ -17,10 +18,19 @@ import tempfile
 import zipfile
 import zlib
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
-from surff.datasets.convert import CONVERTERS, extract, to_libsvm
-from surff.datasets.registry import DATASETS, FILES, PAPER_TEST_STEM
+from surff.datasets.convert import CONVERTERS, to_libsvm
+from surff.datasets.download import download_file, is_secure
+from surff.datasets.registry import (
+    DATASETS,
+    FILES,
+    PAPER_TEST_STEM,
+    DataFile,
+    DatasetDescription,
+)
+from surff.datasets.unpack import TooLargeError, extract, unpack_xz
 
 __all__ = [
     "DatasetCorruptError",
@@ -40,15 +50,15 @@ __all__ = [
 
 
 class DatasetNotFoundError(FileNotFoundError):
-    """A data file is neither on disk nor to be had from its source."""
+    """A data file is neither on disk nor available from its source."""
 
 
 class DatasetCorruptError(ValueError):
-    """A data file, or a download, is not what it has to be."""
+    """A data file, or a download, is not the expected one."""
 
 
 class FileStatus(NamedTuple):
-    """Where one file of a data set lies.
+    """Where one file of a data set is.
 
     Attributes
     ----------
@@ -68,7 +78,7 @@ class FileStatus(NamedTuple):
 
 
 class DatasetStatus(NamedTuple):
-    """Where a data set lies.
+    """Where a data set is.
 
     Attributes
     ----------
@@ -87,7 +97,7 @@ class DatasetStatus(NamedTuple):
     files: tuple[FileStatus, ...]
 
 
-def require(module):
+def require(module: str) -> ModuleType:
     """Import an optional dependency.
 
     Parameters
@@ -114,7 +124,7 @@ def require(module):
         ) from error
 
 
-def describe(name):
+def describe(name: str) -> DatasetDescription:
     """Look up a data set.
 
     Parameters
@@ -136,8 +146,8 @@ def describe(name):
     return DATASETS[name]
 
 
-def resolve_part(name, part):
-    """Check the name of a part; None is the first one.
+def resolve_part(name: str, part: str | None) -> str:
+    """Check the name of a part; None means the first one.
 
     Parameters
     ----------
@@ -164,7 +174,7 @@ def resolve_part(name, part):
     return part
 
 
-def cache_directory():
+def cache_directory() -> Path:
     """Directory downloads go to: ``$SURFF_CACHE`` or the platform's user cache.
 
     Returns
@@ -188,7 +198,7 @@ def _data_directory():
     return Path(directory).expanduser() if directory else None
 
 
-def find(file):
+def find(file: DataFile) -> FileStatus:
     """Look a file up without opening it.
 
     Parameters
@@ -217,8 +227,8 @@ def _stems(name):
     return [*stems, PAPER_TEST_STEM] if name == "cod-rna" else stems
 
 
-def status(name):
-    """Tell where the files of a data set lie; nothing is opened or downloaded.
+def status(name: str) -> DatasetStatus:
+    """Tell where the files of a data set are, without opening or downloading any.
 
     Parameters
     ----------
@@ -290,13 +300,13 @@ def _check(file, csv, what, repair):
     n_rows = max(csv.count(b"\n") - 1, 0)
     size = "" if file.n_bytes is None else f"{file.n_bytes:,} bytes of CSV, "
     raise DatasetCorruptError(
-        f"{what} is not the file it has to be: expected {file.n_samples:,} rows, "
+        f"{what} is not the expected file: expected {file.n_samples:,} rows, "
         f"{size}{' or '.join(file.checksums)}; got {n_rows:,} rows, "
         f"{len(csv):,} bytes, {came}. {repair}"
     )
 
 
-def read_csv_bytes(file, path):
+def read_csv_bytes(file: DataFile, path: Path) -> bytes:
     """Decompress and check one file.
 
     Parameters
@@ -314,32 +324,43 @@ def read_csv_bytes(file, path):
     Raises
     ------
     DatasetCorruptError
-        The file is truncated, not xz, or has other contents; the message names the
-        file, what was expected, what came, and what to do.
+        The file is truncated, not xz, too large or has other contents; the message
+        names the file, what was expected, what came, and what to do.
 
     Notes
     -----
     Holds the CSV in memory, 75 MB for covtype, the largest; about a second there.
     """
     repair = f"Put a good copy in its place, or delete it and {_how_to_fetch(file)}."
-    packed = path.read_bytes()
+    size = path.stat().st_size
+    if size > file.max_bytes:
+        raise DatasetCorruptError(
+            f"{path} has {size:,} bytes, more than the {file.max_bytes:,} that it may "
+            f"have: expected {file.n_samples:,} rows. {repair}"
+        )
     try:
-        csv = lzma.decompress(packed, format=lzma.FORMAT_XZ)
+        max_bytes = file.n_bytes or file.max_bytes
+        csv = unpack_xz(path.read_bytes(), max_bytes=max_bytes, what=path)
+    except TooLargeError as error:
+        raise DatasetCorruptError(
+            f"{error}: expected {file.n_samples:,} rows. {repair}"
+        ) from error
     except lzma.LZMAError as error:
         raise DatasetCorruptError(
-            f"{path} is not a complete xz file ({error}): expected {file.n_samples:,} "
-            f"rows packed in one, got {len(packed):,} bytes that do not unpack. "
-            f"{repair}"
+            f"{path} is not a complete xz file ({error}): expected one that holds "
+            f"{file.n_samples:,} rows, got {size:,} bytes that do not unpack. {repair}"
         ) from error
     _check(file, csv, path, repair)
     return csv
 
 
+#: What unpacking and parsing raise on contents that are damaged or made up.
 _UNREADABLE = (
     EOFError,
     IndexError,
     KeyError,
     OSError,
+    RuntimeError,  # an encrypted zip; a tar of links to each other
     ValueError,
     lzma.LZMAError,
     tarfile.TarError,
@@ -353,10 +374,10 @@ def _check_raw(content, checksum, what, url):
     came = hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
     if came != expected:
         raise DatasetCorruptError(
-            f"{what} from {url} is not the file it has to be: expected {algorithm} "
+            f"{what} from {url} is not the expected file: expected {algorithm} "
             f"{expected}, got {len(content):,} bytes with {algorithm} {came}. Nothing "
-            "was stored; try again, the transfer may have been cut or the source may "
-            "have changed."
+            "was stored; try again: the transfer may have been cut short or the source "
+            "may have changed."
         )
 
 
@@ -365,10 +386,10 @@ def _convert(file, raw, url):
     if file.download_checksum is not None:
         _check_raw(raw.read_bytes(), file.download_checksum, what, url)
     try:
-        text = extract(raw, file.member)
+        text = extract(raw, file.member, max_bytes=file.max_bytes)
     except _UNREADABLE as error:
         raise DatasetCorruptError(
-            f"{what} from {url} cannot be unpacked ({error!r}): expected "
+            f"{what} from {url} cannot be unpacked: {error}. Expected "
             f"{file.member or 'the data'} in it, got {raw.stat().st_size:,} bytes. "
             "Nothing was stored; try again."
         ) from error
@@ -393,7 +414,7 @@ def _convert(file, raw, url):
 
 
 def _download(file, *, progress, base_url):
-    pooch = require("pooch")
+    require("pooch")
     if progress is True:
         require("tqdm")
     url = file.url
@@ -405,8 +426,13 @@ def _download(file, *, progress, base_url):
     with tempfile.TemporaryDirectory(prefix=".download-", dir=directory) as temporary:
         raw = Path(temporary) / file.download_name
         try:
-            pooch.HTTPDownloader(progressbar=progress)(url, str(raw), None)
-        except OSError as error:
+            download_file(url, raw, max_bytes=file.max_bytes, progress=progress)
+        except TooLargeError as error:
+            raise DatasetCorruptError(
+                f"The download of {url} was refused: {error}. Nothing was stored; the "
+                "source may have changed."
+            ) from error
+        except (OSError, ValueError) as error:
             failure = f"The download of {url} failed: {error}."
             raise DatasetNotFoundError(_not_found(file, failure)) from error
         csv = _convert(file, raw, url)
@@ -416,8 +442,14 @@ def _download(file, *, progress, base_url):
         return packed.replace(directory / file.filename)
 
 
-def locate(file, *, download=True, progress=True, base_url=None):
-    """Path of a file that may have to be downloaded first; its contents are unchecked.
+def locate(
+    file: DataFile,
+    *,
+    download: bool = True,
+    progress: Any = True,
+    base_url: str | None = None,
+) -> Path:
+    """Path of a file, downloaded if it is missing; its contents are not checked.
 
     Parameters
     ----------
@@ -442,15 +474,21 @@ def locate(file, *, download=True, progress=True, base_url=None):
     if found.path is not None:
         return found.path
     if not download:
-        raise DatasetNotFoundError(_not_found(file, "No download was asked for."))
+        raise DatasetNotFoundError(_not_found(file, "Downloading was not allowed."))
     return _download(file, progress=progress, base_url=base_url)
 
 
-def fetch(name, part=None, *, progress=True, base_url=None):
+def fetch(
+    name: str,
+    part: str | None = None,
+    *,
+    progress: Any = True,
+    base_url: str | None = None,
+) -> list[Path]:
     """Make sure that the files of a data set are on disk; download what is missing.
 
-    Files are looked for in ``$SURFF_DATA``, then in the user cache, and else downloaded
-    into the cache from the original source. Files that are there are checked.
+    Files are looked for in ``$SURFF_DATA``, then in the user cache, and otherwise
+    downloaded into the cache from the original source. Files that exist are checked.
 
     Parameters
     ----------
@@ -462,9 +500,9 @@ def fetch(name, part=None, *, progress=True, base_url=None):
         fetched only when asked for by this name.
     progress : bool or object, default=True
         Show a progress bar for each download; an object with tqdm's ``total``,
-        ``update``, ``reset`` and ``close`` is used instead of a bar of our own.
+        ``update``, ``reset`` and ``close`` is used in place of the built-in bar.
     base_url : str, optional
-        A mirror: a URL under which the files of the sources lie under their own names.
+        A mirror: an https URL under which the sources' files have their own names.
 
     Returns
     -------
@@ -475,11 +513,12 @@ def fetch(name, part=None, *, progress=True, base_url=None):
     Raises
     ------
     ValueError
-        No data set or part has this name.
+        No data set or part has this name, or ``base_url`` is not https.
     DatasetNotFoundError
         A file is missing and its download failed.
     DatasetCorruptError
-        A file or a download is not what it has to be. Nothing of it is kept.
+        A file or a download is not the expected one, or is larger than it may be.
+        Nothing of it is kept.
     ImportError
         A download needs the extra ``surff[cli]``.
 
@@ -489,6 +528,8 @@ def fetch(name, part=None, *, progress=True, base_url=None):
     >>> fetch("breast_cancer")
     []
     """
+    if base_url is not None and not is_secure(base_url):
+        raise ValueError(f"base_url must start with https://, got {base_url!r}.")
     stems = list(dict.fromkeys(describe(name).stems.values()))
     if part is not None:
         part = resolve_part(name, part)

@@ -342,8 +342,7 @@ def float32_error(trace, alpha):
 
     Notes
     -----
-    On covtype the true error was some hundred to some hundred thousand times smaller
-    (``benchmarks/precision.py``).
+    On covtype the true error was some hundred to some hundred thousand times smaller.
 
     Examples
     --------
