@@ -13,7 +13,6 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from surff import FourierFeatures, RidgeLeverage, SurrogateLeverage
 from surff.draws import DRAWS, Halton, MonteCarlo, SparseGrid, SphericalRadial
@@ -26,19 +25,6 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
 Y = RNG.normal(size=40)
 X.flags.writeable = Y.flags.writeable = False
-
-
-@parametrize_with_checks(
-    [
-        FourierFeatures(8),
-        FourierFeatures(8, draw="halton"),
-        FourierFeatures(8, select="surrogate"),
-        FourierFeatures(8, select="leverage"),
-        FourierFeatures(8, select="residual"),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def features(**parameters):

@@ -19,7 +19,6 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 import surff
@@ -52,40 +51,6 @@ def features(**parameters):
     return NystroemFeatures(
         **{"n_components": 20, "gamma": 0.3, "random_state": 0, **parameters}
     )
-
-
-def random_choice(estimator):
-    """Checks that no random choice of rows can pass."""
-    reason = (
-        "a weight w gives a row the probability of w repetitions; the choice that one "
-        "seed makes is another"
-    )
-    return {
-        f"check_sample_weight_equivalence_on_{form}_data": reason
-        for form in ("dense", "sparse")
-    }
-
-
-# They shift a kernel matrix by a constant, which makes it indefinite.
-@pytest.mark.filterwarnings("ignore:kernel='precomputed' is not positive semi-definite")
-@parametrize_with_checks(
-    [
-        NystroemFeatures(8),
-        NystroemFeatures(8, landmarks="leverage"),
-        NystroemFeatures(8, landmarks="rpcholesky"),
-        NystroemFeatures(8, landmarks="kmeans"),
-        NystroemFeatures(8, kernel="cauchy"),
-        NystroemFeatures(8, kernel="precomputed"),
-        NystroemFeatures(landmarks=[0]),
-        KernelRidgeRegressor(
-            features(landmarks="rpcholesky", gamma="scale"), alphas=1.0
-        ),
-        KernelRidgeClassifier(features(gamma="scale"), alphas=1.0),
-    ],
-    expected_failed_checks=random_choice,
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 # The map
