@@ -109,6 +109,7 @@ def error(measure, X, W, weights):
 @pytest.mark.parametrize(("draw", "name"), PAIRS)
 @pytest.mark.parametrize("d", [1, 3, 10])
 def test_estimates_the_kernel_within_its_bound(draw, name, d):
+    """Torchkernels 3, 4: Laplace, Matern and exponential-power, every draw."""
     measure, X = MEASURES[name], rows(d)
     W, weights, size = drawn(draw, measure, d)
     radius = bound(draw, X, W, weights, size)
