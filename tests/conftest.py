@@ -49,7 +49,7 @@ def _one_thread():
     Threads of BLAS would wait for one another; ours follow the limit, too. Tests of
     threads set a limit of their own, or take `two_threads`.
     """
-    with threadpool_limits(1, user_api="blas"):
+    with threadpool_limits(1):
         yield
 
 
