@@ -134,10 +134,10 @@ def test_an_odd_map_is_the_documented_one(dtype, form, select):
 
 
 def test_an_odd_map_is_unbiased():
-    # The mean over 20,000 maps of 3 columns: 2 frequencies, of which one has a random
+    # The mean over 8,000 maps of 3 columns: 2 frequencies, of which one has a random
     # phase. One map's entries lie in [-3 / 2, 3 / 2]; Hoeffding and a union over all
     # entries: correct code fails with p < 1e-9.
-    n, few = 20000, X[:6]
+    n, few = 8000, X[:6]
     rng = np.random.default_rng(0)
     total = np.zeros((6, 6))
     for _ in range(n):
