@@ -20,6 +20,7 @@ if tuple(map(int, version("scipy").split(".")[:2])) >= (1, 14):
 import numpy as np
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 from surff.datasets import DATASETS, load, status
 from surff.datasets.store import resolve_part
@@ -38,6 +39,24 @@ def _data_environment(tmp_path_factory):
         if not os.environ.get("SURFF_DATA") and _SHARED_DATA.is_dir():
             patch.setenv("SURFF_DATA", str(_SHARED_DATA))
         patch.setenv("SURFF_CACHE", str(tmp_path_factory.mktemp("surff-cache")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread():
+    """Matrices are small, and several workers share the processors.
+
+    Threads of BLAS would wait for one another; ours follow the limit, too. Tests of
+    threads set a limit of their own, or take `two_threads`.
+    """
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture(scope="module")
+def two_threads():
+    """Sums and maps are made of parts, one a thread, where the machine has two."""
+    with threadpool_limits(2, user_api="blas"):
         yield
 
 

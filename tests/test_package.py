@@ -1,7 +1,14 @@
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
+
+import pytest
 
 import surff
+
+ROOT = Path(__file__).resolve().parents[1]
 
 EXTRAS = [
     "dask",
@@ -54,3 +61,42 @@ def test_works_without_any_extra():
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_import_warns_of_nothing_and_dependencies_have_bounds():
+    """Sk-extra 178: importing breaks with no version; the CI runs oldest and newest.
+
+    Here: an import with every warning an error, and a lower bound for each dependency.
+    """
+    code = "import surff, surff.estimators.persistence"
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    if not (ROOT / "pyproject.toml").exists():
+        pytest.skip("the tests run without the source tree")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for dependency in project["dependencies"]:
+        assert re.fullmatch(r"[\w-]+>=[\d.]+", dependency), dependency
+
+
+def test_pure_python_and_optional_extras():
+    """Falkon 2, 26, 49, 55, 60: nothing to compile, nothing optional imported.
+
+    The test above fits without any extra installed.
+    """
+    package = Path(surff.__file__).parent
+    assert not [
+        path
+        for pattern in ("*.so", "*.pyd", "*.c", "*.cpp", "*.pyx", "*.cu")
+        for path in package.rglob(pattern)
+    ]
+    # scikit-learn imports pandas where it is installed.
+    extras = ["dask", "matplotlib", "pooch", "skops", "torch", "typer"]
+    code = f"import sys, surff; print(sorted(set({extras}) & set(sys.modules)))"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert run.stdout.strip() == "[]"

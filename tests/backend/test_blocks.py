@@ -15,6 +15,8 @@ from surff.backend import (
 )
 from surff.kernels import FourierMap
 
+pytestmark = pytest.mark.usefixtures("two_threads")
+
 
 @given(n_rows=st.integers(0, 500), size=st.integers(1, 600))
 def test_blocks_cover_every_row_once_in_order(n_rows, size):

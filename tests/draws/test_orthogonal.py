@@ -36,6 +36,7 @@ def haar_error(Q):
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_haar_matrices_are_haar_and_plain_qr_is_not(d):
+    """Fast-transformers 87: QR without the signs of R is not, and is told apart."""
     n = 20000
     # Normal tails over 2 d^2 means: correct code fails with p < 1e-9.
     limit = stats.norm.isf(1e-9 / (4 * d * d))

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import make_friedman1, make_regression
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.kernel_ridge import KernelRidge
@@ -26,13 +26,14 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from surff import (
     FourierFeatures,
     KernelRidgeClassifier,
     KernelRidgeRegressor,
+    NystroemFeatures,
+    RidgeLeverage,
     SurrogateLeverage,
 )
 from surff.backend import blocks
@@ -61,20 +62,15 @@ X, Y = problem()
 TWO = np.where(np.median(Y) < Y, "yes", "no")
 THREE = np.digitize(Y, [-1.7, -0.8]) * 10 - 5
 TARGETS = {KernelRidgeRegressor: Y, KernelRidgeClassifier: TWO}
-X.flags.writeable = False
-
-
-@parametrize_with_checks(
-    [
-        # Seeds of nested estimators are ours to fix; 128 columns for the checks that
-        # ask for a decent score.
-        Model(FourierFeatures(128, random_state=0), **parameters)
-        for Model in MODELS
-        for parameters in ({"alphas": 0.7}, {"cv": 3}, {"alphas": [0.1, 1.0], "cv": 3})
-    ],
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+WEIGHT = np.random.default_rng(1).integers(0, 4, size=90)
+X.flags.writeable = WEIGHT.flags.writeable = False
+SELECTIONS = [
+    None,
+    "surrogate",
+    "leverage",
+    SurrogateLeverage(resample="without_replacement", ridge_term=True),
+    RidgeLeverage(n_candidates=1.0, resample="reweight"),
+]
 
 
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
@@ -286,6 +282,37 @@ def test_weights_repeat_rows(Model, select, dense):
     assert abs(plain.coef_ - one.coef_).max() > 1e-3
 
 
+# Every pair of solver, criterion and selection.
+@pytest.mark.parametrize(
+    ("Model", "solver", "cv", "select"),
+    [
+        (MODELS[(i + j) % 2], solver, cv, SELECTIONS[(i + k * j) % len(SELECTIONS)])
+        for i, solver in enumerate(sorted(SOLVERS))
+        for j, cv in enumerate(["gcv", "loo", None])
+        for k in (1, 2)
+    ],
+)
+def test_a_weight_repeats_a_row(Model, solver, cv, select):
+    """Sk 5364, 15438, 4755: for every solver, criterion and selector."""
+    alphas = 0.7 if cv is None else [0.03, 0.7, 20.0]
+    model = Model(features(select=select), alphas=alphas, solver=solver, cv=cv or 5)
+    one = clone(model).fit(X, TARGETS[Model], sample_weight=WEIGHT)
+    rows = np.repeat(np.arange(90), WEIGHT)
+    other = clone(model).fit(X[rows], TARGETS[Model][rows])
+    assert one.alpha_ == other.alpha_
+    assert_allclose(one.coef_, other.coef_, rtol=1e-6, atol=1e-9)
+    assert_allclose(one.intercept_, other.intercept_, rtol=1e-6, atol=1e-9)
+
+
+def test_weights_of_inverse_variance_are_generalised_least_squares():
+    """Botorch 1528, 2838: the noise of each row."""
+    variance = np.linspace(0.1, 2.0, 90)
+    model = KernelRidgeRegressor(features(), alphas=0.7).fit(X, Y, 1 / variance)
+    Z = model.features_.transform(X)
+    expected = Ridge(0.7).fit(Z, Y, sample_weight=1 / variance)
+    assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
+
+
 @pytest.mark.parametrize(
     "scoring", ["neg_mean_absolute_error", "neg_mean_squared_error"]
 )
@@ -382,6 +409,7 @@ def test_outputs_are_fitted_as_if_alone():
 
 @models
 def test_single_precision_stays_and_is_close(Model):
+    """Sk 11000, 24317: predictions keep the type of the data."""
     target = TARGETS[Model]
     single = Model(features(), alphas=0.7).fit(X.astype(np.float32), target)
     double = Model(features(), alphas=0.7).fit(X, target)
@@ -398,13 +426,19 @@ def test_single_precision_stays_and_is_close(Model):
 
 @models
 @pytest.mark.parametrize(
-    "form", [sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix]
+    ("form", "maps"),
+    [
+        (sparse.csr_matrix, features(gamma="scale")),
+        (sparse.csc_array, NystroemFeatures(landmarks="leverage", random_state=0)),
+        (sparse.coo_matrix, features(select="surrogate")),
+    ],
 )
-def test_sparse_equals_dense(Model, form):
+def test_sparse_equals_dense(Model, form, maps):
+    """Sk 4384, cuML 8334: the result of the same dense rows."""
     holes = np.where(abs(X) > 0.7, X, 0.0)
     target = TARGETS[Model]
-    dense = Model(features(gamma="scale"), alphas=ALPHAS).fit(holes, target)
-    thin = Model(features(gamma="scale"), alphas=ALPHAS).fit(form(holes), target)
+    dense = Model(maps, alphas=ALPHAS).fit(holes, target)
+    thin = Model(maps, alphas=ALPHAS).fit(form(holes), target)
     assert_allclose(thin.coef_, dense.coef_, rtol=1e-8)
     assert_allclose(thin.alpha_path_.scores, dense.alpha_path_.scores, rtol=1e-8)
     if Model is KernelRidgeRegressor:
@@ -550,6 +584,34 @@ def test_memory_does_not_grow_with_rows_times_components(Model):
     assert predicting < n * m * 8 / 2
 
 
+def stacked():
+    rows, target = make_regression(5, 20, random_state=0)
+    return np.vstack([rows, rows]), np.concatenate([target, target])
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("data", ["two equal rows", "stacked twice"])
+def test_no_regularisation_and_a_singular_matrix(data, fit_intercept):
+    """Sk 3942, 35016: a clear error that names the way out, which then works."""
+    if data == "stacked twice":
+        rows, target = stacked()
+    else:
+        rows, target = np.vstack([X[:5], X[4:5]]), np.append(Y[:5], Y[4])
+    model = KernelRidgeRegressor(
+        features(40, gamma="scale"), alphas=0.0, fit_intercept=fit_intercept
+    )
+    with pytest.raises(SingularError, match=r"alpha=0.*choose solver='eigh'"):
+        model.fit(rows, target)
+    model.set_params(solver="eigh").fit(rows, target)
+    Z = model.features_.transform(rows)
+    centre = Z.mean(axis=0) if fit_intercept else 0.0
+    mean = target.mean() if fit_intercept else 0.0
+    expected = np.linalg.pinv(Z - centre, rcond=1e-10) @ (target - mean)
+    # The minimum-norm solution, through a Gram matrix of squared condition.
+    assert_allclose(model.coef_, expected, rtol=0, atol=1e-4 * abs(expected).max())
+    assert_allclose(model.predict(rows), target, rtol=0, atol=1e-4 * np.ptp(target))
+
+
 def test_singular_alphas_are_warned_of_and_left_out():
     # Fewer rows than columns: alpha = 0 is singular for Cholesky.
     model = KernelRidgeRegressor(features(64), alphas=[0.0, 0.7, 20.0])
@@ -681,6 +743,34 @@ def test_fewer_rows_than_folds_is_an_error(Model):
     target = np.array(["no", "yes", "no"]) if Model is KernelRidgeClassifier else Y[:3]
     with pytest.raises(ValueError, match="n_splits=5"):
         Model(features(), alphas=ALPHAS).fit(X[:3], target)
+
+
+@pytest.mark.parametrize(
+    "labels", [(-1, 1), (1, 2), (0, 1), ("a", "b"), (False, True), (2.0, -3.0)]
+)
+def test_any_labels(labels):
+    """Rfflearn: labels -1 and 1 were silently mis-trained."""
+    first, second = labels
+    target = np.array([second if yes else first for yes in TWO == "yes"])
+    model = KernelRidgeClassifier(features(64), alphas=[0.1, 1.0]).fit(X, target)
+    reference = KernelRidgeClassifier(features(64), alphas=[0.1, 1.0]).fit(X, TWO)
+    assert_array_equal(model.predict(X) == second, reference.predict(X) == "yes")
+    assert model.score(X, target) > 0.85
+    assert set(model.predict(X)) <= set(target)
+
+
+@pytest.mark.parametrize(
+    ("cv", "select"), [(3, "surrogate"), ("gcv", None), ("loo", "surrogate")]
+)
+def test_multilabel_indicators_are_fitted_label_by_label(cv, select):
+    """Sk 19882: a matrix of zeros and ones is fitted label by label."""
+    labels = np.column_stack([Y > -1.5, X[:, 0] > 0, X[:, 2] > 0.3]).astype(int)
+    model = KernelRidgeClassifier(features(select=select), alphas=[0.7, 20.0], cv=cv)
+    predicted = model.fit(X, labels).predict(X)
+    assert predicted.shape == labels.shape
+    Z = model.features_.transform(X)
+    expected = Ridge(model.alpha_).fit(Z, 2 * labels - 1).predict(Z) > 0
+    assert_array_equal(predicted, expected)
 
 
 def test_one_class_is_an_error():

@@ -1,10 +1,14 @@
 """Choosing alpha and gamma: GCV, leave-one-out, one alpha a target, gammas."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg
 from sklearn.base import clone
+from sklearn.datasets import make_regression
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge, RidgeClassifier, RidgeCV
 from sklearn.metrics import accuracy_score, mean_absolute_error, r2_score, roc_auc_score
@@ -17,7 +21,7 @@ from surff import (
     SurrogateLeverage,
 )
 from surff.estimators._alphas import scored_path
-from surff.linear import NormalEquations, Solving, best_index, cholesky
+from surff.linear import SOLVERS, NormalEquations, Solving, best_index, cholesky
 from surff.linear.criteria import CriterionOfEquations
 from surff.selection import Selection
 
@@ -95,6 +99,7 @@ def test_gcv_takes_labels_as_signs():
 
 
 def test_gcv_and_leave_one_out_are_two_things():
+    """Sk 18079: each is what it is called."""
     by_gcv, by_loo = (
         KernelRidgeRegressor(
             features(),
@@ -130,7 +135,7 @@ def test_leave_one_out_equals_ridge_cv(fit_intercept, target):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_leave_one_out_equals_refits(fit_intercept, scoring, weighted):
     model = KernelRidgeRegressor(
-        features(), alphas=ALPHAS, cv="loo", scoring=scoring,
+        features(), alphas=[0.03, 20.0], cv="loo", scoring=scoring,
         fit_intercept=fit_intercept,
     ).fit(X, Y, sample_weight=WEIGHT if weighted else None)  # fmt: skip
     # A row of weight w is w rows, one of which is left out at a time.
@@ -150,7 +155,7 @@ def test_leave_one_out_equals_refits(fit_intercept, scoring, weighted):
 @pytest.mark.parametrize("labels", [TWO, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_leave_one_out_accuracy_equals_refits(labels, weighted):
-    model = KernelRidgeClassifier(features(), alphas=ALPHAS, cv="loo").fit(
+    model = KernelRidgeClassifier(features(), alphas=[0.03, 20.0], cv="loo").fit(
         X, labels, sample_weight=WEIGHT if weighted else None
     )
     rows = REPEATED if weighted else np.arange(60)
@@ -200,6 +205,10 @@ def test_gcv_has_a_score_of_its_own():
 @pytest.mark.parametrize("cv", ["gcv", "loo"])
 @pytest.mark.parametrize("extra", [{}, {"gammas": [0.1, 0.3]}])
 def test_zero_alphas_are_explained_without_folds(Model, cv, extra):
+    """Sk 23074: fine for folds, an explained error for the two formulas."""
+    model = Model(features(), alphas=[0.0, 0.7], cv=3, **extra)
+    model.fit(X, TARGETS[Model])
+    assert np.isfinite(model.alpha_path_.scores).all()
     alphas = 0.0 if extra else [0.0, 1.0]
     model = Model(features(), alphas=alphas, cv=cv, **extra)
     with pytest.raises(ValueError, match=f"alphas must be positive for cv='{cv}'"):
@@ -541,3 +550,43 @@ def test_automatic_alphas_of_targets_that_can_be_fitted_exactly(cv, gamma):
             features(128, gamma=gamma), cv=cv, alpha_per_target=per_target
         )
         assert_allclose(model.fit(X, Y).predict(X), Y, atol=1e-4)
+
+
+@pytest.mark.parametrize("cv", [3, "gcv", "loo"])
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("n_components", [7, 400])
+@pytest.mark.parametrize("alphas", [[1e-15, 1e-14], "auto"])
+def test_tiny_alphas_do_not_explode(cv, n_components, solver, alphas):
+    """Sk 32459: `make_regression(..., 50, noise=0)`, alphas 1e-15 to 1e-14."""
+    rows, target = make_regression(300, 50, noise=0, random_state=0)
+    # A kernel wide enough to be nearly linear.
+    wide = features(n_components, gamma=1e-3)
+    model = KernelRidgeRegressor(wide, alphas=alphas, cv=cv, solver=solver)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Z.T Z . alpha I is singular")
+            model.fit(rows, target)
+    except ValueError as error:
+        refusal = str(error)
+    else:
+        refusal = None
+    if refusal is not None:
+        # More columns than rows, and nothing to regularise them.
+        assert n_components == 400
+        assert alphas != "auto"
+        assert re.search("add larger alphas|increase alphas", refusal)
+        return
+    assert np.isfinite(model.coef_).all()
+    # Least squares is no worse than the mean, on the rows it is fitted to.
+    assert model.score(rows, target) > -1e-6
+    assert abs(model.predict(rows)).max() < 3 * abs(target).max()
+
+
+@models
+@pytest.mark.parametrize("cv", [5, "gcv", "loo"])
+def test_no_validation_set_is_needed(Model, cv):
+    """XRFM 4: alpha and gamma are chosen on the training rows."""
+    model = Model(features(), gammas=[0.1, 0.3], cv=cv).fit(X, TARGETS[Model])
+    assert model.alpha_ in model.alpha_path_.alphas
+    assert model.features_.gamma_ in (0.1, 0.3)
+    assert np.isfinite(model.best_score_)

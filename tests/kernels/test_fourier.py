@@ -15,6 +15,8 @@ from surff.backend import blocks
 from surff.kernels import FourierMap, fourier, fourier_features, fourier_moments
 from surff.kernels.fourier import NARROW
 
+pytestmark = pytest.mark.usefixtures("two_threads")
+
 #: Sum over d products and one kernel evaluation, in units of its dtype.
 TOLERANCE = {np.float32: 1e-5, np.float64: 1e-13}
 DTYPES = list(TOLERANCE)

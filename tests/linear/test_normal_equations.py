@@ -14,6 +14,8 @@ from surff.backend import blocks
 from surff.kernels import FourierMap
 from surff.linear import NormalEquations, accumulate, extend, normal_equations
 
+pytestmark = pytest.mark.usefixtures("two_threads")
+
 SUMS = ("gram", "moments", "feature_sum", "target_sum", "target_square", "weight_sum")
 
 

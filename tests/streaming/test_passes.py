@@ -36,6 +36,8 @@ from surff.streaming import (
 from surff.streaming import passes as streaming
 from surff.streaming.passes import Rows
 
+pytestmark = pytest.mark.usefixtures("two_threads")
+
 RNG = np.random.default_rng(0)
 N = 1500
 X = RNG.normal(size=(N, 3))
