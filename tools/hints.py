@@ -12,8 +12,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "surff"
+from rooms import SOURCE, names_in_all
 
 
 class Missing(NamedTuple):
@@ -23,14 +22,6 @@ class Missing(NamedTuple):
     line: int
     name: str
     what: str
-
-
-def names_in_all(tree):
-    """Names in the ``__all__`` of a module, none where there is none."""
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return set(ast.literal_eval(node.value))
-    return set()
 
 
 def bare_parts(function, is_method):
@@ -75,10 +66,15 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("source", nargs="?", type=Path, default=SOURCE)
     source = parser.parse_args(arguments).source.resolve()
-    found = [item for path in sorted(source.rglob("*.py")) for item in missing_hints(path)]
+    found = [
+        item for path in sorted(source.rglob("*.py")) for item in missing_hints(path)
+    ]
     for item in found:
         where = item.path.relative_to(source.parents[1])
-        print(f"{where}:{item.line}: {item.name}: no hint for {item.what}", file=sys.stderr)
+        print(
+            f"{where}:{item.line}: {item.name}: no hint for {item.what}",
+            file=sys.stderr,
+        )
     print(f"{len(found)} public hints missing")
     return int(bool(found))
 
