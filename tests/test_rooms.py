@@ -13,7 +13,7 @@ TOOLS = Path(__file__).resolve().parents[1] / "tools"
 def tool(monkeypatch):
     """Return a script of tools/ as a module, by name."""
     monkeypatch.syspath_prepend(str(TOOLS))
-    for name in ("rooms", "hints", "floors"):
+    for name in ("rooms", "hints", "floors", "tag"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return importlib.import_module
 
@@ -154,3 +154,13 @@ def test_minimum_with_an_advisory_is_found(tool, line):
 def test_minimum_without_an_advisory_passes(tool):
     project = {"optional-dependencies": {"a": ["skops>=0.13", "dask[array]>=2026.8"]}}
     assert list(tool("floors").unsafe(project)) == []
+
+
+def test_newest_section_of_a_changelog(tool):
+    newest = tool("tag").newest
+    older = "## 0.2.0 (2026-01-31)\n\n- One.\n\n## 0.1.0\n"
+    released = f"# Changelog\n\n## Unreleased\n\n{older}"
+    assert newest(released) == ("0.2.0", "- One.")
+    assert newest("# Changelog\n\n## Unreleased\n") == (None, None)
+    with pytest.raises(ValueError, match="not empty"):
+        newest("## Unreleased\n\n- Two.\n\n## 0.1.0\n")
