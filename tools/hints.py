@@ -2,7 +2,7 @@
 
 ``python tools/hints.py`` reads the files of ``src/surff`` and names each function,
 method and parameter that other people call and that has no hint; CI runs it. Public is
-what stands in the ``__all__`` of a file, with the public methods of its classes.
+what stands in the ``__all__`` of a file with a public name, with the public methods of its classes.
 Whether hints are right is for pyright to say. Standard library only.
 """
 
@@ -67,7 +67,9 @@ def main(arguments=None):
     parser.add_argument("source", nargs="?", type=Path, default=SOURCE)
     source = parser.parse_args(arguments).source.resolve()
     found = [
-        item for path in sorted(source.rglob("*.py")) for item in missing_hints(path)
+        item
+        for path in sorted(source.rglob("[!_]*.py"))
+        for item in missing_hints(path)
     ]
     for item in found:
         where = item.path.relative_to(source.parents[1])
