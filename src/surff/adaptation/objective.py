@@ -29,13 +29,13 @@ for each column of features, is NumPy's and in float64.
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
 from surff.backend import (
     asarray_like,
+    compiled,
     dense_features,
     map_slices,
     other_namespace,
@@ -49,12 +49,9 @@ from surff.kernels import NARROW_ROWS, FourierMap, fourier_features
 __all__ = [
     "Adam",
     "Projected",
-    "compiled",
     "cosine_schedule",
     "projected_objective",
 ]
-
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 #: Multiplications of a Gram matrix for which another thread is worth its start.
 THREAD_MULTIPLICATIONS = 2 * 10**7

@@ -8,7 +8,10 @@ decides: NumPy arrays and sparse matrices are computed with by surff, any other 
 its own library.
 """
 
+from __future__ import annotations
+
 import copy
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
@@ -24,6 +27,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 
 __all__ = [
+    "Array",
     "array_api_support",
     "asarray_like",
     "check_same_place",
@@ -42,6 +46,9 @@ __all__ = [
     "wide_dtype",
 ]
 
+
+#: An array of NumPy or of another library, with its namespace's methods.
+Array: TypeAlias = Any
 
 #: DLPack's number of the host's processor.
 CPU = 1

@@ -1,6 +1,9 @@
 """Checks that scikit-learn's own machinery does not make."""
 
+from __future__ import annotations
+
 import numbers
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +22,7 @@ from surff.backend.arrays import (
 __all__ = [
     "FLOAT_DTYPES",
     "as_generator",
+    "check_sparse",
     "checked_weight",
     "one_of",
     "positive",
@@ -86,6 +90,7 @@ def validated(estimator, X, y="no_validation", **options):
     of another library is kept where the estimator takes it and refused where not.
     """
     options = {"dtype": FLOAT_DTYPES, "accept_sparse": "csr", **options}
+    check_sparse("X", X)
     if dispatched(X):
         xp = namespace_of(X)
         check_supported(estimator, X)
@@ -100,6 +105,62 @@ def validated(estimator, X, y="no_validation", **options):
             raise
         names = ", ".join(_columns_not_finite(X))
         raise ValueError(f"{error}\nColumns with NaN or infinity: {names}.") from None
+
+
+def check_sparse(name: str, X: Any) -> None:
+    """Refuse a sparse matrix whose indices lead out of it.
+
+    SciPy's products and conversions index without bounds checks, and its constructors
+    do not look at every index.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    X : object
+        Anything; what is not sparse is not looked at.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument.
+
+    Notes
+    -----
+    One pass over the indices, which costs little next to any product.
+    """
+    if not sparse.issparse(X):
+        return
+    fault = None
+    if X.format in ("csr", "csc", "bsr"):
+        fault = _compressed_fault(X)
+    elif X.format == "coo":
+        for axis, size in zip((X.row, X.col), X.shape, strict=True):
+            if len(axis) != len(X.data):
+                fault = "coordinates and data of different lengths"
+            elif len(axis) and not (axis.min() >= 0 and axis.max() < size):
+                fault = f"coordinates outside 0 to {size - 1}"
+    else:  # rare, and converted by whoever takes it
+        fault = _compressed_fault(X.tocsr())
+    if fault:
+        raise ValueError(f"{name} is a broken sparse matrix: it has {fault}.")
+
+
+def _compressed_fault(X):
+    """What is wrong with the indices of a CSR, CSC or BSR matrix; None for nothing."""
+    blocks = X.blocksize if X.format == "bsr" else (1, 1)
+    sizes = [n // b for n, b in zip(X.shape, blocks, strict=True)]
+    n_major, n_minor = sizes[::-1] if X.format == "csc" else sizes
+    indptr, indices = X.indptr, X.indices
+    if indptr.shape != (n_major + 1,) or indices.ndim != 1:
+        return f"an indptr of shape {indptr.shape}, not {(n_major + 1,)}"
+    n_stored = min(len(indices), len(X.data))
+    if indptr[0] != 0 or indptr[-1] > n_stored or (indptr[1:] < indptr[:-1]).any():
+        return f"an indptr that does not rise from 0 to at most {n_stored}"
+    used = indices[: indptr[-1]]
+    if len(used) and not (used.min() >= 0 and used.max() < n_minor):
+        return f"indices outside 0 to {n_minor - 1}"
+    return None
 
 
 def checked_weight(sample_weight, X):

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from surff.backend import block_rows, row_blocks
+from surff.backend import block_rows, check_sparse, row_blocks
 from surff.kernels.spectral import Laplace, ScaleMixture
 
 __all__ = [
@@ -231,6 +231,7 @@ class NystroemMap:
     """
 
     def __init__(self, kernel, landmarks, normalization, dtype):
+        check_sparse("landmarks", landmarks)
         self.kernel = kernel
         self.landmarks = efficient(landmarks)
         self.normalization = normalization
