@@ -49,6 +49,7 @@ from surff.kernels import NARROW_ROWS, FourierMap, fourier_features
 __all__ = [
     "Adam",
     "Projected",
+    "compiled",
     "cosine_schedule",
     "projected_objective",
 ]

@@ -14,9 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from surff.adaptation.objective import (
+    compiled,
+)
 from surff.backend import (
     asarray_like,
-    compiled,
     namespace_of,
     other_namespace,
     positive,

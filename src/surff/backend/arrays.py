@@ -8,8 +8,6 @@ decides: NumPy arrays and sparse matrices are computed with by surff, any other 
 its own library.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any, TypeAlias
 
@@ -47,7 +45,7 @@ __all__ = [
 ]
 
 
-#: An array of NumPy or of another library, with its namespace's methods.
+#: Array of NumPy, SciPy or any library that follows the array API standard.
 Array: TypeAlias = Any
 
 #: DLPack's number of the host's processor.

@@ -17,7 +17,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from surff.backend import check_signs, write_hadamard_projections
-from surff.kernels import SpectralMeasure
 
 __all__ = ["HadamardFrequencies", "StructuredOrthogonal"]
 
