@@ -18,29 +18,28 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from array_api_compat import array_namespace, device, is_numpy_array
+from array_api_compat import array_namespace, is_numpy_array
 from scipy import sparse
 
 from surff.backend import (
+    NUMPY,
     Array,
     add_dense_moments,
     add_projected_moments,
-    asarray_like,
+    backend_of,
     block_rows,
     check_buffer,
     check_sparse,
     feature_blocks,
     map_rows,
     map_slices,
-    namespace_of,
-    other_namespace,
     row_blocks,
     rows_of,
     to_numpy,
-    wide_dtype,
     write_dense_features,
     write_features,
 )
@@ -82,7 +81,13 @@ MOMENT_ROWS = 16
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
-def fourier_features(X, frequencies, amplitudes=None, *, out=None):
+def fourier_features(
+    X: Array,
+    frequencies: Array,
+    amplitudes: Array | None = None,
+    *,
+    out: np.ndarray | None = None,
+) -> Array:
     r"""Cosine and sine features of every row.
 
     Computes :math:`\varphi(x)` of the module's formula for each row of ``X``.
@@ -152,7 +157,12 @@ def fourier_features(X, frequencies, amplitudes=None, *, out=None):
     return map_rows(feature_map, X, out)
 
 
-def fourier_moments(X, frequencies, Y, amplitudes=None):
+def fourier_moments(
+    X: Array,
+    frequencies: np.ndarray,
+    Y: np.ndarray,
+    amplitudes: np.ndarray | None = None,
+) -> np.ndarray:
     r"""Moments :math:`Z^\top Y` of the features of all rows, which are never stored.
 
     Parameters
@@ -181,8 +191,9 @@ def fourier_moments(X, frequencies, Y, amplitudes=None):
     ``O(n_samples * n_frequencies * (n_features + n_targets))`` time; one block of
     projections and a few rows of features are held.
     """
-    if other_namespace(X) is not None:
-        return _array_moments(X, frequencies, Y, amplitudes)
+    backend = backend_of(X)
+    if not backend.is_numpy:
+        return _array_moments(backend, X, frequencies, Y, amplitudes)
     check_sparse("X", X)
     feature_map = FourierMap(frequencies, amplitudes)
     feature_map.check_rows(X)
@@ -192,25 +203,31 @@ def fourier_moments(X, frequencies, Y, amplitudes=None):
         X = X.tocsr()
     return sum(
         map_slices(
-            lambda rows: feature_map.moments(rows_of(X, rows), Y[rows]), X.shape[0]
+            lambda rows: feature_map.moments(rows_of(X, rows, backend), Y[rows]),
+            X.shape[0],
         )
     )
 
 
-def _array_moments(X, frequencies, Y, amplitudes):
+def _array_moments(backend, X, frequencies, Y, amplitudes):
     """`fourier_moments` for an array of another library; the result is NumPy's."""
     if amplitudes is not None:
-        amplitudes = asarray_like(amplitudes, X)
-    feature_map = ArrayFourierMap(asarray_like(frequencies, X), amplitudes)
-    xp, Y = namespace_of(X), asarray_like(Y, X)
+        amplitudes = backend.asarray(amplitudes, X.dtype)
+    feature_map = ArrayFourierMap(backend.asarray(frequencies, X.dtype), amplitudes)
+    xp, Y = backend.xp, backend.asarray(Y, X.dtype)
     shape = (feature_map.n_components, Y.shape[1])
-    moments = xp.zeros(shape, dtype=wide_dtype(X), device=device(X))
+    moments = backend.zeros(shape, backend.wide_dtype)
     for block, Z in feature_blocks(feature_map, X):
         moments += xp.matrix_transpose(Z) @ Y[block, ...]
     return to_numpy(moments).astype(np.float64, copy=False)
 
 
-def kernel_estimate(X, frequencies, weights=None, Y=None):
+def kernel_estimate(
+    X: Array,
+    frequencies: Array,
+    weights: Array | None = None,
+    Y: Array | None = None,
+) -> np.ndarray:
     r"""Kernel matrix that weighted frequencies give, negative weights included.
 
     Computes :math:`\frac1s \sum_i a_i \cos w_i^\top (x - y)` for all pairs of rows.
@@ -323,6 +340,9 @@ class FourierMap:
     Projections are rounded to the dtype; see `fourier_features` for what that costs.
     """
 
+    #: Whose arrays the map takes; passes over rows ask the map, once, and not the rows.
+    backend = NUMPY
+
     def __init__(
         self, frequencies: np.ndarray, amplitudes: np.ndarray | None = None
     ) -> None:
@@ -409,7 +429,7 @@ class FourierMap:
             size = min(size, max(64, DENSE_BYTES // max(1, row_bytes)))
         P = np.empty((min(size, X.shape[0]), self.n_frequencies), self.dtype)
         for block in row_blocks(X.shape[0], size):
-            rows = rows_of(X, block).astype(self.dtype, copy=False)
+            rows = rows_of(X, block, NUMPY).astype(self.dtype, copy=False)
             if structured:
                 yield block, self.frequencies.projections(rows, P[: rows.shape[0]])
                 continue
@@ -420,7 +440,7 @@ class FourierMap:
                 rows = rows.toarray()
             yield block, np.matmul(rows, self.frequencies.T, out=P[: len(rows)])
 
-    def __call__(self, X, out=None):
+    def __call__(self, X: Array, out: np.ndarray | None = None) -> Array:
         """Features of the rows, written to ``out`` if given; see `fourier_features`."""
         self.check_rows(X)
         if out is None:
@@ -435,7 +455,7 @@ class FourierMap:
             write_features(P, self._factors, out[block])
         return out
 
-    def moments(self, X, Y):
+    def moments(self, X: Array, Y: np.ndarray) -> np.ndarray:
         """Moments with float64 targets ``Y``; see `fourier_moments`."""
         self.check_rows(X)
         self.check_targets(X, Y)
@@ -452,8 +472,8 @@ class FourierMap:
             add_projected_moments(P, self._factors, Y[block], workspace, moments)
         return moments.T
 
-    def astype(self, dtype):
-        """The same map computing in another floating-point type."""
+    def astype(self, dtype: Any) -> FourierMap:
+        """Return the same map computing in another floating-point type."""
         if self.dtype == dtype:
             return self
         return FourierMap(self.frequencies.astype(dtype), self.amplitudes)
@@ -470,22 +490,24 @@ class ArrayFourierMap:
         Factors of the pairs.
     """
 
-    def __init__(self, frequencies, amplitudes=None):
+    def __init__(self, frequencies: Array, amplitudes: Array | None = None) -> None:
         self.frequencies, self.amplitudes = frequencies, amplitudes
+        self.backend = backend_of(frequencies)
         self.dtype = frequencies.dtype
         self.n_frequencies = frequencies.shape[0]
         self.n_components = 2 * self.n_frequencies
 
-    def __call__(self, X, out=None):
+    def __call__(self, X: Array, out: np.ndarray | None = None) -> Array:
         """Features of the rows, a new array; ``out`` is for NumPy alone."""
-        X = namespace_of(X).astype(X, self.dtype, copy=False)
+        del out
+        X = self.backend.xp.astype(X, self.dtype, copy=False)
         return fourier_features(X, self.frequencies, self.amplitudes)
 
-    def astype(self, dtype):
-        """The same map computing in another floating-point type."""
+    def astype(self, dtype: Any) -> ArrayFourierMap:
+        """Return the same map computing in another floating-point type."""
         if self.dtype == dtype:
             return self
-        xp, amplitudes = namespace_of(self.frequencies), self.amplitudes
+        xp, amplitudes = self.backend.xp, self.amplitudes
         if amplitudes is not None:
             amplitudes = xp.astype(amplitudes, dtype)
         return ArrayFourierMap(xp.astype(self.frequencies, dtype), amplitudes)
@@ -508,8 +530,9 @@ class OddFourierMap:
         Phase b in radians.
     """
 
-    def __init__(self, pairs, phase):
+    def __init__(self, pairs: FourierMap | ArrayFourierMap, phase: float) -> None:
         self.pairs, self.phase = pairs, phase
+        self.backend = pairs.backend
         self.dtype = pairs.dtype
         self.n_components = pairs.n_components - 1
 
@@ -522,21 +545,20 @@ class OddFourierMap:
         out[:, last] -= math.sqrt(2.0) * math.sin(self.phase) * Z[:, -1]
         return out
 
-    def __call__(self, X, out=None):
+    def __call__(self, X: Array, out: np.ndarray | None = None) -> Array:
         """Features of the rows; see `FourierMap`."""
         Z = self.pairs(X)
         if out is None:
-            xp, shape = namespace_of(Z), (X.shape[0], self.n_components)
-            out = xp.empty(shape, dtype=self.dtype, device=device(Z))
+            out = self.backend.empty((X.shape[0], self.n_components), self.dtype)
         return self._joined(Z, out)
 
-    def moments(self, X, Y):
+    def moments(self, X: Array, Y: np.ndarray) -> np.ndarray:
         """Moments with float64 targets ``Y``; see `fourier_moments`."""
         moments = self.pairs.moments(X, Y).T
         return self._joined(moments, np.empty((len(moments), self.n_components))).T
 
-    def astype(self, dtype):
-        """The same map computing in another floating-point type."""
+    def astype(self, dtype: Any) -> OddFourierMap:
+        """Return the same map computing in another floating-point type."""
         if self.dtype == dtype:
             return self
         return OddFourierMap(self.pairs.astype(dtype), self.phase)

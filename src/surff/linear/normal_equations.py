@@ -13,22 +13,18 @@ subtraction. The matrix of all rows by all features is never held.
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import device
 from scipy.linalg import blas, lapack
 
 from surff.backend import (
-    asarray_like,
+    backend_of_map,
     each_block,
     feature_blocks,
     map_rows,
     map_slices,
-    namespace_of,
-    other_namespace,
     row_blocks,
     rows_of,
     syrk,
     to_numpy,
-    wide_dtype,
 )
 
 __all__ = [
@@ -403,8 +399,9 @@ def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
     serve all threads. For another library's array the sums over features are formed on
     its device and then copied to the host.
     """
-    if other_namespace(X) is not None:
-        return _accumulate_on_device(feature_map, X, Y, sample_weight, rows)
+    backend = backend_of_map(feature_map, X)
+    if not backend.is_numpy:
+        return _accumulate_on_device(backend, feature_map, X, Y, sample_weight, rows)
     n_rows = X.shape[0] if rows is None else len(rows)
     m, k = feature_map.n_components, Y.shape[1]
 
@@ -421,7 +418,7 @@ def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
         for index in row_blocks(n_rows, SHARED_ROWS):
             out = buffer[: index.stop - index.start]
             index = index if rows is None else rows[index]
-            Z = map_rows(feature_map, rows_of(X, index), out)
+            Z = map_rows(feature_map, rows_of(X, index, backend), out)
             weight = None if sample_weight is None else sample_weight[index]
             equations.update(Z, Y[index], weight)
         return equations
@@ -431,7 +428,7 @@ def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
     return first
 
 
-def _accumulate_on_device(feature_map, X, Y, sample_weight, rows):
+def _accumulate_on_device(backend, feature_map, X, Y, sample_weight, rows):
     """`accumulate` for an array of another library.
 
     A block has at most `FLOAT32_ROWS` rows, whose products are added in float64 where
@@ -445,14 +442,14 @@ def _accumulate_on_device(feature_map, X, Y, sample_weight, rows):
     if rows is not None:
         Y = Y[rows]
         sample_weight = None if sample_weight is None else sample_weight[rows]
-    xp, wide = namespace_of(X), wide_dtype(X)
+    xp, wide = backend.xp, backend.wide_dtype
     m, k = feature_map.n_components, Y.shape[1]
-    gram = xp.zeros((m, m), dtype=wide, device=device(X))
-    products = xp.zeros((m, k + 1), dtype=wide, device=device(X))
+    gram = backend.zeros((m, m), wide)
+    products = backend.zeros((m, k + 1), wide)
     roots = np.ones(len(Y)) if sample_weight is None else np.sqrt(sample_weight)
     sides = np.column_stack([Y, np.ones(len(Y))]) * roots[:, None]
-    sides = asarray_like(sides, X, feature_map.dtype)
-    roots = asarray_like(roots[:, None], X, feature_map.dtype)
+    sides = backend.asarray(sides, feature_map.dtype)
+    roots = backend.asarray(roots[:, None], feature_map.dtype)
 
     def add(block, Z):
         nonlocal gram, products
