@@ -6,7 +6,7 @@ A block of p frequencies, p the smallest power of two >= n_features and >= 32, i
 
 cut to its first ``n_features`` columns: H the Hadamard matrix of entries 1 and -1,
 :math:`D_k` random signs, S independent norms. W is never formed: projections cost
-``O(log p)`` a value by the fast Walsh-Hadamard transform, instead of ``O(n_features)``.
+``O(log p)`` per value by the fast Walsh-Hadamard transform, not ``O(n_features)``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from surff.backend import check_signs, write_hadamard_projections
+from surff.kernels import SpectralMeasure
 
 __all__ = ["HadamardFrequencies", "StructuredOrthogonal"]
 
@@ -52,7 +53,13 @@ class StructuredOrthogonal(BaseEstimator):
        "Orthogonal Random Features", NIPS 2016, Section 5.
     """
 
-    def draw(self, measure, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        measure: SpectralMeasure,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> HadamardFrequencies:
         """Draw ``n_frequencies`` rows for ``gamma = 1``, as `HadamardFrequencies`."""
         (norm_rng,) = rng.spawn(1)
         p = max(SMALLEST_BLOCK, 1 << (n_features - 1).bit_length())

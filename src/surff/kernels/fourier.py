@@ -403,7 +403,7 @@ class FourierMap:
     @functools.cached_property
     def _rows_of_weights(self):
         """Frequencies by feature, contiguous: no block transposes them again."""
-        return np.require(self.frequencies.T, requirements="CAWE")
+        return np.require(self.frequencies.T, requirements=list("CAWE"))
 
     def _is_narrow(self, X):
         """Whether the kernels do the product with the frequencies themselves."""
@@ -413,7 +413,7 @@ class FourierMap:
     def _narrow_rows(self, X):
         """Yield row blocks, and their rows as the kernels take them."""
         for block in row_blocks(len(X), NARROW_BLOCK_ROWS):
-            yield block, np.require(X[block], self.dtype, "CAWE")
+            yield block, np.require(X[block], self.dtype, list("CAWE"))
 
     def _workspace(self, X):
         """Place for the projections of some rows."""
