@@ -53,8 +53,10 @@ REDUCTION_LIMIT = 1e5
 
 TWO_OVER_PI = 2.0 / math.pi
 
-# Adding and subtracting 1.5 * 2**(mantissa bits) rounds to the nearest integer.
+#: Adding and subtracting 1.5 * 2**(mantissa bits) rounds to the nearest integer.
 ROUND64 = 1.5 * 2.0**52
+
+#: The same in float32.
 ROUND32 = np.float32(1.5 * 2.0**23)
 
 # pi/2 in parts of 33 and 33 bits: with |k| < 2**20 the products are exact, and with
@@ -94,8 +96,13 @@ ONE32 = np.float32(1.0)
 
 # numba widens 32-bit integers to 64 bits in every operation; `np.int32` takes them
 # back, and the compiler sees that nothing was widened.
-INT1, INT2, SIGN = np.int32(1), np.int32(2), np.int32(31)
-#: What the absolute values of the quadrants of a row must stay below, bit by bit.
+INT1 = np.int32(1)
+INT2 = np.int32(2)
+
+#: Bits by which a negative integer is shifted to all ones.
+SIGN = np.int32(31)
+
+#: Limit of the absolute values of the quadrants of a row, or of all their bits.
 QUADRANTS = np.int32(2**16)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from surff.backend.arrays import (
@@ -29,11 +30,11 @@ __all__ = [
     "validated",
 ]
 
-#: Types of data that are kept; others become the first.
+#: Types of data that are kept; data of any other type becomes float64.
 FLOAT_DTYPES = (np.float64, np.float32)
 
 
-def as_generator(random_state):
+def as_generator(random_state: Any) -> np.random.Generator:
     """Turn an estimator's ``random_state`` into a `numpy.random.Generator`.
 
     Parameters
@@ -47,8 +48,8 @@ def as_generator(random_state):
     return np.random.default_rng(random_state)
 
 
-def one_of(argument, value, table, method):
-    """Instance for a name of ``table``, or ``value`` itself when it has ``method``.
+def one_of(argument: str, value: Any, table: dict[str, type], method: str) -> Any:
+    """Instance for a name of ``table``, or ``value`` itself if it has ``method``.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def one_of(argument, value, table, method):
     return value
 
 
-def positive(argument, value):
+def positive(argument: str, value: Any) -> float:
     """Return ``value`` as a float if it is a finite number above zero."""
     if (
         isinstance(value, numbers.Real)
@@ -83,11 +84,14 @@ def positive(argument, value):
     raise ValueError(f"{argument} must be a positive finite number, got {value!r}.")
 
 
-def validated(estimator, X, y="no_validation", **options):
+def validated(
+    estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any
+) -> Any:
     """`sklearn.utils.validation.validate_data` that names the columns it refuses.
 
-    float64 and float32 are kept, CSR is kept and made of other sparse formats. An array
-    of another library is kept where the estimator takes it and refused where not.
+    float64 and float32 are kept. CSR is kept, and other sparse formats become CSR;
+    indices that lead out of the matrix are refused. An array of another library is kept
+    if the estimator takes it, and refused otherwise.
     """
     options = {"dtype": FLOAT_DTYPES, "accept_sparse": "csr", **options}
     check_sparse("X", X)
@@ -97,7 +101,7 @@ def validated(estimator, X, y="no_validation", **options):
         wide = (xp.float64,) if supports_float64(X) else ()
         options["dtype"] = (*wide, xp.float32)
         if not (y is None or isinstance(y, str)):
-            y = np.asarray(y)  # scikit-learn 1.6 takes no list beside other arrays
+            y = np.asarray(y)  # scikit-learn 1.6 takes no list next to other arrays
     try:
         return validate_data(estimator, X, y, **options)
     except ValueError as error:
@@ -163,7 +167,7 @@ def _compressed_fault(X):
     return None
 
 
-def checked_weight(sample_weight, X):
+def checked_weight(sample_weight: Any, X: Any) -> np.ndarray:
     """Row weights, >= 0, as NumPy's array of the width of ``X``."""
     return _check_sample_weight(
         to_numpy_if_dispatched(sample_weight),
