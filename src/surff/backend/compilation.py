@@ -13,7 +13,7 @@ microsecond per array.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 import numpy as np
@@ -25,12 +25,10 @@ __all__ = ["check_buffer", "compiled"]
 #: zero gives what it gives in NumPy.
 OPTIONS = {"nogil": True, "error_model": "numpy"}
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
 
 def compiled(
-    function: _Function | None = None, *, contract: bool = False
-) -> _Function | Callable[[_Function], _Function]:
+    function: Callable[..., Any] | None = None, *, contract: bool = False
+) -> Any:
     """Compile a function with numba, in a cache on disk if one can be written.
 
     Parameters

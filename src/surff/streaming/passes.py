@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -64,7 +64,7 @@ class Passes:
 
     def __init__(
         self,
-        source: Iterable[Block],
+        source: Any,
         check: Callable[[Any, Any, bool], tuple[Any, Any]],
         labels: npt.ArrayLike | None = None,
     ) -> None:
@@ -217,7 +217,7 @@ def total_of_block(
     return empty() if rows is None else update(empty(), rows)
 
 
-def gathered(blocks: Iterable[Rows]) -> Iterator[Rows]:
+def gathered(blocks: Iterable[Rows]) -> Generator[Rows, None, None]:
     """Yield `Rows` that are not too few, except the last ones."""
     held, size = [], 0
     for rows in blocks:

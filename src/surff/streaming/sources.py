@@ -23,7 +23,7 @@ import importlib
 import lzma
 import numbers
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -85,7 +85,7 @@ def block_length(n_columns: int, dtype: npt.DTypeLike) -> int:
     return int(min(max(rows, BLOCK_ROWS[0]), BLOCK_ROWS[1]))
 
 
-def read_ahead(blocks: Iterable[Any]) -> Iterator[Any]:
+def read_ahead(blocks: Iterable[Any]) -> Generator[Any, None, None]:
     """Yield the items of an iterable, while a thread makes the next one.
 
     Parameters
