@@ -40,6 +40,7 @@ from surff.kernels import (
     OddFourierMap,
     SpectralKernel,
     WarpedMap,
+    scaled_frequencies,
     warped,
 )
 from surff.selection import SELECTORS, Selector, checked_selection
@@ -407,7 +408,7 @@ class _Candidates:
         frequencies, weights = checked_draw(
             drawn, self.features.draw, n, self.n_features
         )
-        return (self.scale * frequencies).astype(self.dtype, copy=False), weights
+        return scaled_frequencies(self.scale, frequencies, self.dtype), weights
 
     def pool(self, n):
         """Frequencies without weights, as selectors take them."""
