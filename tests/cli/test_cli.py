@@ -121,7 +121,7 @@ def test_ctrl_c_renders_what_is_there_and_says_how_to_go_on(fake, tmp_path):
     assert result.exit_code == 130
     assert "4d" in result.stdout
     assert "1 to 2 trials (the run is not finished)" in result.stdout
-    assert f"stopped: what was finished is in {tmp_path}" in result.stderr
+    assert f"Stopped. Finished trials are in {tmp_path}; run the same" in result.stderr
     assert (tmp_path / "table2-eeg.png").exists()
     fake.stop_before = None
     assert run(*args, "--out", tmp_path).exit_code == 0
@@ -265,10 +265,10 @@ def test_approximation(tmp_path):
 
 
 def test_table3(tmp_path, monkeypatch):
-    from surff.experiments import table3
+    from surff import experiments
 
-    few = table3.table3_rows((1000, 10_000))
-    monkeypatch.setattr(table3, "table3_rows", lambda: few)
+    few = experiments.table3_rows((1000, 10_000))
+    monkeypatch.setattr(experiments, "table3_rows", lambda: few)
     result = run("table3", "--out", tmp_path)
     assert result.exit_code == 0
     assert "n^(1/4)" in result.stdout

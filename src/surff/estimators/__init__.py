@@ -5,6 +5,8 @@ files. It may import every room above it in `docs/design.md`: `adaptation`, `sel
 `linear`, `draws`, `kernels`, `streaming` and `backend`.
 """
 
+from surff.adaptation import ADAPTATIONS
+from surff.draws import DRAWS
 from surff.estimators._base_ridge import *
 from surff.estimators._linear import *
 from surff.estimators._targets import *
@@ -13,3 +15,14 @@ from surff.estimators.logistic import *
 from surff.estimators.nystroem import *
 from surff.estimators.persistence import *
 from surff.estimators.ridge import *
+from surff.kernels import KERNELS
+from surff.selection import LANDMARK_RULES, SELECTORS
+
+#: What the parameters of the feature maps take by name.
+OPTIONS = {
+    "kernel": KERNELS,
+    "draw": DRAWS,
+    "select": SELECTORS,
+    "adapt": ADAPTATIONS,
+    "landmarks": LANDMARK_RULES,
+}

@@ -1,6 +1,9 @@
 """Means, spreads and comparisons of trials; plain numbers in, plain numbers out."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,13 +36,13 @@ class Summary(NamedTuple):
     n: int
 
 
-def summarise(values):
+def summarise(values: Sequence[float]) -> Summary:
     """Mean and sample standard deviation.
 
     Parameters
     ----------
     values : sequence of float
-        At least one.
+        At least one value.
 
     Returns
     -------
@@ -48,7 +51,7 @@ def summarise(values):
     Raises
     ------
     ValueError
-        There are none.
+        ``values`` is empty.
 
     Examples
     --------
@@ -62,7 +65,9 @@ def summarise(values):
     return Summary(float(values.mean()), std, values.size)
 
 
-def paired_p_value(values, reference):
+def paired_p_value(
+    values: Mapping[Hashable, float], reference: Mapping[Hashable, float]
+) -> float:
     """Two-sided p-value of a paired t-test.
 
     Parameters
@@ -93,7 +98,11 @@ def paired_p_value(values, reference):
     return float(stats.ttest_rel(a, b).pvalue)
 
 
-def significantly_better(values, reference, level=0.05):
+def significantly_better(
+    values: Mapping[Hashable, float],
+    reference: Mapping[Hashable, float],
+    level: float = 0.05,
+) -> bool:
     """The paper's bullet: a higher mean, and a paired t-test below ``level``.
 
     Parameters
@@ -112,7 +121,9 @@ def significantly_better(values, reference, level=0.05):
     return gain > 0 and paired_p_value(values, reference) < level
 
 
-def paired_ratio(values, reference):
+def paired_ratio(
+    values: Mapping[Hashable, float], reference: Mapping[Hashable, float]
+) -> float:
     """Median over trials of the ratio within a trial.
 
     Parameters
@@ -131,12 +142,14 @@ def paired_ratio(values, reference):
     return float(np.median([values[trial] / reference[trial] for trial in trials]))
 
 
-def mean_absolute_deviation(ours, printed):
+def mean_absolute_deviation(
+    measured: Mapping[Hashable, float], printed: Mapping[Hashable, float]
+) -> tuple[float, int]:
     """Mean absolute deviation over the cells that both have.
 
     Parameters
     ----------
-    ours, printed : mapping from cell to float
+    measured, printed : mapping from cell to float
 
     Returns
     -------
@@ -145,7 +158,7 @@ def mean_absolute_deviation(ours, printed):
     n_cells : int
         Cells compared.
     """
-    cells = ours.keys() & printed.keys()
+    cells = measured.keys() & printed.keys()
     if not cells:
         return math.nan, 0
-    return float(np.mean([abs(ours[c] - printed[c]) for c in cells])), len(cells)
+    return float(np.mean([abs(measured[c] - printed[c]) for c in cells])), len(cells)
