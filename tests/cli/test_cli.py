@@ -436,3 +436,43 @@ def test_a_killed_process_resumes(tmp_path):
     after = ResultStore(path).rows
     assert after[: len(before)] == before
     assert len(after) == max(len(before), 12)
+
+
+def test_version():
+    from surff import __version__
+
+    result = run("--version")
+    assert result.exit_code == 0
+    assert result.stdout == f"surff {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "part"),
+    [
+        (["tabel2"], "No such command 'tabel2'"),
+        (["--wrong"], "No such option: --wrong"),
+        (["table2", "--dataset", "eeg"], "No such option: --dataset"),
+        (["table2", "--trials", "two"], "must be an integer, got 'two'"),
+        (["benchmark", "--suite", "all"], "suite must be one of core, embedded"),
+        (["datasets", "fetch"], "Missing argument"),
+    ],
+)
+def test_every_wrong_command_line_gives_one_line(args, part):
+    line = fails(*args)
+    assert line.startswith("surff: ")
+    assert part in line
+
+
+def test_a_pipe_gets_every_number_whole(tmp_path, monkeypatch):
+    from surff import experiments
+
+    few = experiments.table3_rows((1000, 10_000, 1_000_000))
+    monkeypatch.setattr(experiments, "table3_rows", lambda: few)
+    monkeypatch.setenv("COLUMNS", "40")  # as rich assumes 80 where it is not told
+    text = run("table3", "--out", tmp_path).stdout
+    assert "…" not in text
+    for row in few:
+        assert all(f"{value:.0f}" in text for value in row.leverage.values)
+    lines = [line for line in text.splitlines() if "s surrogate" in line]
+    assert len(lines) == 4  # a table of one part
+    assert "…" not in run("datasets", "list").stdout

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from surff.draws import DRAWS, split_weights
-from surff.estimators import OPTIONS, FourierFeatures
+from surff.estimators import FourierFeatures
 from surff.experiments import approximation
 from surff.experiments.approximation import (
     ERRORS,

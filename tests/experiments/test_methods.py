@@ -39,11 +39,11 @@ CONFIG = Table2(
 def test_everything_that_surff_has_is_a_method():
     draws = {"monte_carlo", "halton", *MORE} & DRAWS.keys()
     assert draws == DRAWS.keys()
-    assert DRAW_NAMES == tuple(DRAWS)
+    assert tuple(DRAWS) == DRAW_NAMES
     assert SELECTORS.keys() | ADAPTATIONS.keys() <= all_methods().keys()
     rules = {name for name in MORE if name.startswith("nystroem-")}
     assert rules == {f"nystroem-{rule}" for rule in LANDMARKS}
-    assert {*OPTIONS["landmarks"], "kmeans"} == LANDMARKS.keys()
+    assert LANDMARKS.keys() == {*OPTIONS["landmarks"], "kmeans"}
 
 
 @pytest.mark.parametrize("method", all_methods())

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,6 @@ from surff.experiments.runner import (
     Last,
     Silent,
     Trial,
-    check_at_least,
-    check_multiples,
     check_names,
     in_order,
     run,
@@ -146,26 +144,19 @@ class Approximation(Experiment):
             check_names("draws", self.draws, DRAW_NAMES)
         if self.landmarks:
             check_names("landmarks", self.landmarks, LANDMARKS)
-        check_at_least("trials", self.trials, 1)
-        check_at_least("seed", self.seed, 0)
+        self.check_numbers()
         if self.gamma not in ("scale", "median") and not _positive(self.gamma):
             raise ValueError(
                 f"gamma must be 'scale', 'median' or positive, got {self.gamma!r}."
             )
         if not _positive(self.alpha):
             raise ValueError(f"alpha must be positive, got {self.alpha!r}.")
-        object.__setattr__(self, "multiples", check_multiples(self.multiples))
 
     @property
     def methods(self) -> tuple[str, ...]:
         """Names of the methods in the order of the tables."""
         wanted = {*self.draws, *(f"nystroem-{rule}" for rule in self.landmarks)}
         return in_order(wanted, DRAW_LABELS)
-
-    def identity(self) -> dict[str, Any]:
-        """See `Experiment`."""
-        names = "kernel", "gamma", "alpha", "seed"
-        return {name: getattr(self, name) for name in names}
 
     def plan(self) -> Iterator[tuple[str, int, int, Sequence[str]]]:
         """See `Experiment`; every size of a trial before the next trial."""

@@ -24,7 +24,7 @@ import pickle
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -33,11 +33,12 @@ from threadpoolctl import threadpool_limits
 
 from surff import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.datasets import DATASETS, load
-from surff.experiments.methods import PEERS, all_methods, features_of, why_not
+from surff.experiments.methods import PEERS, all_methods, why_not
 from surff.experiments.peers import Fitted, fit_peer, score_of
 from surff.experiments.protocol import (
     Part,
     choose_gamma,
+    fair_features,
     seed_sequence,
     standardised,
 )
@@ -46,9 +47,8 @@ from surff.experiments.runner import (
     Last,
     Silent,
     Trial,
-    check_at_least,
-    check_multiples,
     check_names,
+    gram_cost,
     in_order,
     run,
 )
@@ -164,12 +164,9 @@ class Benchmark(Experiment):
     def __post_init__(self) -> None:
         check_names("tasks", self.tasks, TASKS)
         check_names("methods", self.methods, method_labels())
-        check_at_least("splits", self.splits, 1)
-        check_at_least("seed", self.seed, 0)
-        multiples = check_multiples(self.multiples)
+        self.check_numbers("splits")
         object.__setattr__(self, "tasks", tuple(dict.fromkeys(self.tasks)))
         object.__setattr__(self, "methods", in_order(self.methods, method_labels()))
-        object.__setattr__(self, "multiples", multiples)
 
     def sizes(self, task: str, method: str) -> tuple[int, ...]:
         """Multiples at which a method runs; 0 for one that has no number."""
@@ -177,10 +174,6 @@ class Benchmark(Experiment):
             return (0,)
         d = DATASETS[TASKS[task].dataset].n_features
         return tuple(m for m in self.multiples if not why_not(method, d, m))
-
-    def identity(self) -> dict[str, Any]:
-        """See `Experiment`."""
-        return {"seed": self.seed}
 
     def can_run(self, method: str) -> bool:
         """See `Experiment`."""
@@ -195,13 +188,10 @@ class Benchmark(Experiment):
                         yield task, multiple, trial, (method,)
 
     def cost(self, dataset: str, multiple: int, methods: Sequence[str]) -> float:
-        """See `Experiment`; as that of `Table2`, with a size for those without."""
-        description = DATASETS[TASKS[dataset].dataset]
-        n, s = (
-            sum(description.n_samples.values()),
-            max(multiple, 4) * description.n_features,
-        )
-        return len(methods) * (1e8 + n * s * (s + 150.0) + 20.0 * s**3)
+        """See `Experiment`; methods without a size count as 4 d."""
+        data = DATASETS[TASKS[dataset].dataset]
+        n, s = sum(data.n_samples.values()), max(multiple, 4) * data.n_features
+        return len(methods) * gram_cost(n, s)
 
 
 class Task(NamedTuple):
@@ -309,19 +299,12 @@ def normal_scores(part):
 
 def fit_kernel_method(method, part, classification, multiple, fold_seed, map_seed):
     """Tune and fit a method of surff by the rule of the module."""
-    n_features = part.X.shape[1]
+    kind, folds = KernelRidgeRegressor, KFold
     if classification:
-        folds = StratifiedKFold(5, shuffle=True, random_state=fold_seed)
-        model = KernelRidgeClassifier(cv=folds, keep_equations=False)
-    else:
-        folds = KFold(5, shuffle=True, random_state=fold_seed)
-        model = KernelRidgeRegressor(cv=folds, keep_equations=False)
-
-    def features_at(method, gamma, multiple, n_samples):
-        return features_of(
-            method, "fair", n_features, multiple, gamma, map_seed, n_samples
-        )
-
+        kind, folds = KernelRidgeClassifier, StratifiedKFold
+    cv = folds(5, shuffle=True, random_state=fold_seed)
+    model = kind(cv=cv, keep_equations=False)
+    features_at = fair_features(part, map_seed)
     start = time.process_time()
     gamma, _ = choose_gamma(
         model, method, features_at, part.X, part.y, multiple, fold_seed

@@ -30,15 +30,7 @@ from sklearn.preprocessing import LabelBinarizer
 
 from surff.experiments.protocol import GAMMA_ROWS, Part, some_rows
 
-__all__ = [
-    "GRIDS",
-    "EarlyStoppedXGBoost",
-    "EarlyStoppedXRFM",
-    "ExactKernelRidge",
-    "Fitted",
-    "fit_peer",
-    "score_of",
-]
+__all__ = ["GRIDS", "ExactKernelRidge", "Fitted", "fit_peer", "score_of"]
 
 #: Peers with a matrix of all rows by all rows.
 EXACT = ("kernel-ridge", "xrfm")
@@ -244,7 +236,11 @@ class EarlyStoppedXRFM(Peer):
         kind = np.int64 if self.classification else np.float32
         rows, held = (X, y), (X_held, y_held)
         self.model_.fit(
-            *(a.astype(t) for p in (rows, held) for a, t in zip(p, (np.float32, kind), strict=True))
+            *(
+                a.astype(t)
+                for p in (rows, held)
+                for a, t in zip(p, (np.float32, kind), strict=True)
+            )
         )
         return self
 

@@ -56,12 +56,10 @@ from surff.linear import (
 )
 
 __all__ = [
-    "GAMMA_ROWS",
     "PROBLEMS",
     "PROTOCOLS",
     "Part",
     "Problem",
-    "choose_gamma",
     "load_problem",
     "map_pass",
     "published_candidates",
@@ -70,11 +68,8 @@ __all__ = [
     "published_surrogate",
     "sample_z_scores",
     "seed_sequence",
-    "some_rows",
     "split",
     "standardised",
-    "timed",
-    "unit_interval",
 ]
 
 #: The paper's grid of lambda.
@@ -523,6 +518,17 @@ def some_rows(
     return X, y
 
 
+def fair_features(part: Part, map_seed: int) -> Callable:
+    """Function ``(method, gamma, multiple, n_samples)`` that makes fair features."""
+
+    def features_at(method, gamma, multiple, n_samples):
+        return features_of(
+            method, "fair", part.X.shape[1], multiple, gamma, map_seed, n_samples
+        )
+
+    return features_at
+
+
 def choose_gamma(
     model: BaseEstimator,
     method: str,
@@ -575,13 +581,8 @@ def fair_trial(problem, multiple, trial, methods, *, weights="own", seed=0):
     model = KernelRidgeClassifier(
         cv=StratifiedKFold(5, shuffle=True, random_state=fold_seed)
     )
+    features_at = fair_features(part, map_seed)
     rows = []
-
-    def features_at(method, gamma, multiple, n_samples):
-        return features_of(
-            method, "fair", part.X.shape[1], multiple, gamma, map_seed, n_samples
-        )
-
     for method in methods:
         gamma, scores = choose_gamma(
             model, method, features_at, part.X, part.y, multiple, fold_seed

@@ -267,11 +267,9 @@ def method_table(cells: Cells, dataset: str) -> Table:
 
 def cells_in_full(cells: Cells, config: Any) -> Table:
     """One row per cell: accuracies in percent, times in seconds."""
-    header = (
-        "protocol weights seed dataset multiple n_frequencies method trials accuracy "
-        "std printed deviation p_value better_than_rff generation_time "
-        "generation_ratio at_grid_end"
-    ).split()
+    header = ["protocol", "weights", "seed", "dataset", "multiple", "n_frequencies"]
+    header += ["method", "trials", "accuracy", "std", "printed", "deviation", "p_value"]
+    header += ["better_than_rff", "generation_time", "generation_ratio", "at_grid_end"]
     rows = [
         [
             config.protocol,
@@ -404,11 +402,11 @@ def _trials_text(config, rows):
     return (
         f"Accuracy in %: mean and standard deviation over {n}, seed {config.seed}; "
         "• marks a weighted method better than RFF in a paired t-test at 5 %. Paper: "
-        "the printed cell where it is at hand, and the accuracy less it; MAD: mean absolute "
-        "deviation from those cells, and what the best known recipe reached over all "
-        "printed cells. Time: draw, score and map the training rows once (fastest of "
-        "five where that is short), median over trials, and in brackets over RFF's in "
-        "the same trial."
+        "the printed cell where it is at hand, and the accuracy less it; MAD: mean "
+        "absolute deviation from those cells, and what the best known recipe reached "
+        "over all printed cells. Time: draw, score and map the training rows once "
+        "(fastest of five where that is short), median over trials, and in brackets "
+        "over RFF's in the same trial."
     )
 
 

@@ -18,10 +18,6 @@ __all__ = [
     "Last",
     "Silent",
     "Trial",
-    "check_at_least",
-    "check_multiples",
-    "check_names",
-    "in_order",
     "missing_trials",
     "run",
     "select_rows",
@@ -57,6 +53,12 @@ class Experiment:
     #: Names of the methods, in the order of the tables.
     methods: tuple[str, ...]
 
+    #: Numbers of frequencies s in multiples of the number of columns d.
+    multiples: tuple[int, ...]
+
+    #: Seed of all random choices.
+    seed: int
+
     #: Names by which rows are sorted.
     ORDER: ClassVar[tuple[str, ...]] = ("dataset", "multiple", "method", "trial")
 
@@ -65,10 +67,6 @@ class Experiment:
 
         Every method that has rows is yielded, whether it can run here or not.
         """
-        raise NotImplementedError
-
-    def identity(self) -> dict[str, Any]:
-        """Names of ``KEY`` that all rows share, and their values."""
         raise NotImplementedError
 
     def cost(self, dataset: str, multiple: int, methods: Sequence[str]) -> float:
@@ -87,8 +85,25 @@ class Experiment:
 
     def row_of(self, dataset: str, multiple: int, trial: int, method: str) -> dict:
         """The part of a row that tells it apart."""
-        where = {"dataset": dataset, "multiple": multiple, "trial": trial}
-        return {**self.identity(), **where, "method": method}
+        row = {"dataset": dataset, "multiple": multiple, "trial": trial}
+        row["method"] = method
+        return {name: row.get(name, getattr(self, name, None)) for name in self.KEY}
+
+    def check_numbers(self, repetitions: str = "trials") -> None:
+        """Check the numbers of every experiment; put the multiples in order.
+
+        Parameters
+        ----------
+        repetitions : str
+            Name of the number of repetitions.
+        """
+        check_at_least(repetitions, getattr(self, repetitions), 1)
+        check_at_least("seed", self.seed, 0)
+        if not self.multiples:
+            raise ValueError("multiples must have at least one number, got none.")
+        for multiple in self.multiples:
+            check_at_least("multiples", multiple, 1)
+        object.__setattr__(self, "multiples", tuple(sorted(set(self.multiples))))
 
 
 def missing_trials(config: Experiment, store: Collection) -> list[Trial]:
@@ -236,13 +251,12 @@ def check_at_least(argument: str, value: object, least: int) -> None:
         )
 
 
-def check_multiples(multiples: Sequence[int]) -> tuple[int, ...]:
-    """Numbers of frequencies in multiples of d, ascending, once each."""
-    if not multiples:
-        raise ValueError("multiples must have at least one number, got none.")
-    for multiple in multiples:
-        check_at_least("multiples", multiple, 1)
-    return tuple(sorted(set(multiples)))
+def gram_cost(n: int, s: int) -> float:
+    """Cost of a fit: Gram matrices grow as n s^2, maps as n s, solving as s^3.
+
+    A fit costs something however small it is.
+    """
+    return 1e8 + n * s * (s + 150.0) + 20.0 * s**3
 
 
 def in_order(names: Collection[str], order: Collection[str]) -> tuple[str, ...]:

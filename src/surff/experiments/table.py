@@ -19,7 +19,6 @@ from surff.experiments.figures import save
 from surff.experiments.statistics import Summary
 
 if TYPE_CHECKING:
-    import rich.table
     from matplotlib.figure import Figure
     from rich.console import Console
 
@@ -207,16 +206,26 @@ class Table:
             lines += ["\\midrule", *map(line, rows)]
         return [*lines, "\\bottomrule", "\\end{tabular}}", "\\end{table*}"]
 
-    def rich(self, console: Console) -> list[rich.table.Table]:
-        """The table for a console, in several parts where it is too narrow for one."""
-        parts, columns = [], []
+    def show(self, console: Console) -> None:
+        """Print the table, in several parts where the console is too narrow for one.
+
+        No cell is cut: a part with a single column may be wider than the console.
+        """
+        unlimited = console.options.update(max_width=UNLIMITED)
+        parts: list[list[int]] = [[]]
         for column in range(self.n_labels, len(self.header)):
-            wider = self._rich([*columns, column])
-            if columns and console.measure(wider).maximum > console.width:
-                parts.append(self._rich(columns))
-                columns = []
-            columns.append(column)
-        return [*parts, self._rich(columns)]
+            wider = self._rich([*parts[-1], column])
+            needed = console.measure(wider, options=unlimited).maximum
+            if parts[-1] and needed > console.width:
+                parts.append([])
+            parts[-1].append(column)
+        width = console.width
+        for columns in parts:
+            part = self._rich(columns)
+            needed = console.measure(part, options=unlimited).maximum
+            console.width = max(width, needed)
+            console.print(part, crop=False)
+            console.width = width
 
     def _rich(self, columns):
         """The labels and some of the other columns."""
@@ -286,8 +295,7 @@ class Report:
     def show(self, console: Console) -> None:
         """Print the tables and the captions."""
         for table in self.tables:
-            for part in table.rich(console):
-                console.print(part, crop=False)
+            table.show(console)
         for sentence in self.captions:
             console.print(sentence, style="dim", highlight=False, markup=False)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from surff.datasets import DATASETS
 from surff.experiments.figures import methods_figure, table2_figure
@@ -29,9 +29,8 @@ from surff.experiments.runner import (
     Experiment,
     Last,
     Silent,
-    check_at_least,
-    check_multiples,
     check_names,
+    gram_cost,
     in_order,
     run,
 )
@@ -112,13 +111,10 @@ class Table2(Experiment):
         check_names("methods", self.methods, all_methods())
         check_names("protocol", (self.protocol,), PROTOCOLS)
         check_names("weights", (self.weights,), WEIGHTS)
-        check_at_least("trials", self.trials, 1)
-        check_at_least("seed", self.seed, 0)
-        multiples = check_multiples(self.multiples)
+        self.check_numbers()
         self._check_protocol()
         object.__setattr__(self, "datasets", tuple(dict.fromkeys(self.datasets)))
         object.__setattr__(self, "methods", in_order(self.methods, all_methods()))
-        object.__setattr__(self, "multiples", multiples)
 
     def _check_protocol(self):
         got = f"got protocol={self.protocol!r}."
@@ -166,11 +162,6 @@ class Table2(Experiment):
         }
         return {name: multiples for name, multiples in missing.items() if multiples}
 
-    def identity(self) -> dict[str, Any]:
-        """See `Experiment`."""
-        names = "protocol", "weights", "seed"
-        return {name: getattr(self, name) for name in names}
-
     def plan(self) -> Iterator[tuple[str, int, int, Sequence[str]]]:
         """See `Experiment`."""
         for dataset in self.datasets:
@@ -179,15 +170,10 @@ class Table2(Experiment):
                     yield dataset, multiple, trial, self.methods_at(dataset, multiple)
 
     def cost(self, dataset: str, multiple: int, methods: Sequence[str]) -> float:
-        """See `Experiment`.
-
-        Gram matrices grow as n s^2, maps as n s, solving as s^3; a trial costs
-        something however small it is.
-        """
-        description = DATASETS[dataset]
-        n = sum(description.n_samples.values())
-        s = multiple * description.n_features
-        return len(methods) * (1e8 + n * s * (s + 150.0) + 20.0 * s**3)
+        """See `Experiment`."""
+        data = DATASETS[dataset]
+        n, s = sum(data.n_samples.values()), multiple * data.n_features
+        return len(methods) * gram_cost(n, s)
 
 
 def run_table2(
