@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner
 
 from surff.cli.commands import app, repeat_options
@@ -21,7 +22,8 @@ def _wide_and_quiet(monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     root = logging.getLogger()
     handlers = root.handlers[:]
-    yield
+    with threadpool_limits(1):
+        yield
     root.handlers[:] = handlers
 
 

@@ -12,18 +12,18 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
-    from surff.experiments import Experiment, Report, ResultStore, Silent
+    from surff.experiments import Report, ResultStore, Silent
 
 __all__ = ["app"]
 
 #: What typer raises for a wrong command line; some versions bring a click of their own.
-UsageError = typer.BadParameter.__bases__[0]
+UsageError: Any = typer.BadParameter.__bases__[0]
 
 
 @contextlib.contextmanager
@@ -255,11 +255,11 @@ def _left_out(config):
 
 
 def _carry_out(
-    config: Experiment,
+    config: Any,
     out: Path,
     file: str,
-    run: Callable[[Experiment, ResultStore, Silent], None],
-    report: Callable[[Experiment, list[dict]], Report],
+    run: Callable[[Any, ResultStore, Silent], None],
+    report: Callable[[Any, list[dict]], Report],
 ) -> None:
     """Run what is missing, with a progress bar; show and write what there is.
 

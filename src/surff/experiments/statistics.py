@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -58,15 +58,15 @@ def summarise(values: Sequence[float]) -> Summary:
     >>> summarise([1.0, 3.0])
     Summary(mean=2.0, std=1.4142135623730951, n=2)
     """
-    values = np.asarray(values, dtype=np.float64)
-    if values.size == 0:
+    array = np.asarray(values, dtype=np.float64)
+    if array.size == 0:
         raise ValueError("values must hold at least one number, got none.")
-    std = float(values.std(ddof=1)) if values.size > 1 else math.nan
-    return Summary(float(values.mean()), std, values.size)
+    std = float(array.std(ddof=1)) if array.size > 1 else math.nan
+    return Summary(float(array.mean()), std, array.size)
 
 
 def paired_p_value(
-    values: Mapping[Hashable, float], reference: Mapping[Hashable, float]
+    values: Mapping[Any, float], reference: Mapping[Any, float]
 ) -> float:
     """Two-sided p-value of a paired t-test.
 
@@ -99,8 +99,8 @@ def paired_p_value(
 
 
 def significantly_better(
-    values: Mapping[Hashable, float],
-    reference: Mapping[Hashable, float],
+    values: Mapping[Any, float],
+    reference: Mapping[Any, float],
     level: float = 0.05,
 ) -> bool:
     """The paper's bullet: a higher mean, and a paired t-test below ``level``.
@@ -121,9 +121,7 @@ def significantly_better(
     return gain > 0 and paired_p_value(values, reference) < level
 
 
-def paired_ratio(
-    values: Mapping[Hashable, float], reference: Mapping[Hashable, float]
-) -> float:
+def paired_ratio(values: Mapping[Any, float], reference: Mapping[Any, float]) -> float:
     """Median over trials of the ratio within a trial.
 
     Parameters
@@ -143,7 +141,7 @@ def paired_ratio(
 
 
 def mean_absolute_deviation(
-    measured: Mapping[Hashable, float], printed: Mapping[Hashable, float]
+    measured: Mapping[Any, float], printed: Mapping[Any, float]
 ) -> tuple[float, int]:
     """Mean absolute deviation over the cells that both have.
 

@@ -227,7 +227,7 @@ class Table:
             console.print(part, crop=False)
             console.width = width
 
-    def _rich(self, columns):
+    def _rich(self, columns: Sequence[int]):
         """The labels and some of the other columns."""
         from rich import box
         from rich.table import Table
@@ -313,7 +313,8 @@ class Report:
         lines = ["% Needs \\usepackage{booktabs,graphicx}"]
         for table in self.tables:
             label = "-".join(filter(None, (self.latex, table.name)))
-            caption = f"{table.title}. {' '.join(self.captions)}"
+            sentences = self.captions if table is self.tables[0] else ()
+            caption = " ".join([f"{table.title}.", *sentences])
             lines += [*table.latex(label, caption), ""]
         return "\n".join(lines)
 
