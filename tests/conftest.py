@@ -93,12 +93,9 @@ class FakeProtocol:
         self.loaded.append(name)
         return SimpleNamespace(name=name)
 
-    def __call__(
-        self, problem, multiple, trial, methods, *, weights="own", ablation, seed
-    ):
+    def __call__(self, problem, multiple, trial, methods, *, weights="own", seed):
         if len(self.calls) == self.stop_before:
             raise KeyboardInterrupt
-        methods = [*methods, *(("rff-alpha-2s", "rff-wide") if ablation else ())]
         self.calls.append((problem.name, multiple, trial, tuple(methods)))
         return [
             self.row(problem.name, multiple, trial, method, weights, seed)

@@ -2,8 +2,8 @@
 
 ``python tools/hints.py`` reads the files of ``src/surff`` and names each function,
 method and parameter that other people call and that has no hint; CI runs it. Public is
-what stands in the ``__all__`` of a file with a public name, with the public methods of its classes.
-Whether hints are right is for pyright to say. Standard library only.
+what stands in the ``__all__`` of a file with a public name, with the public methods of
+its classes. Whether hints are right is for pyright to say. Standard library only.
 """
 
 import argparse

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner
 
 from surff.cli.commands import app, repeat_options
@@ -21,7 +22,8 @@ def _wide_and_quiet(monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     root = logging.getLogger()
     handlers = root.handlers[:]
-    yield
+    with threadpool_limits(1):
+        yield
     root.handlers[:] = handlers
 
 
@@ -121,7 +123,7 @@ def test_ctrl_c_renders_what_is_there_and_says_how_to_go_on(fake, tmp_path):
     assert result.exit_code == 130
     assert "4d" in result.stdout
     assert "1 to 2 trials (the run is not finished)" in result.stdout
-    assert f"stopped: what was finished is in {tmp_path}" in result.stderr
+    assert f"Stopped. Finished trials are in {tmp_path}; run the same" in result.stderr
     assert (tmp_path / "table2-eeg.png").exists()
     fake.stop_before = None
     assert run(*args, "--out", tmp_path).exit_code == 0
@@ -265,10 +267,10 @@ def test_approximation(tmp_path):
 
 
 def test_table3(tmp_path, monkeypatch):
-    from surff.experiments import table3
+    from surff import experiments
 
-    few = table3.table3_rows((1000, 10_000))
-    monkeypatch.setattr(table3, "table3_rows", lambda: few)
+    few = experiments.table3_rows((1000, 10_000))
+    monkeypatch.setattr(experiments, "table3_rows", lambda: few)
     result = run("table3", "--out", tmp_path)
     assert result.exit_code == 0
     assert "n^(1/4)" in result.stdout
@@ -436,3 +438,43 @@ def test_a_killed_process_resumes(tmp_path):
     after = ResultStore(path).rows
     assert after[: len(before)] == before
     assert len(after) == max(len(before), 12)
+
+
+def test_version():
+    from surff import __version__
+
+    result = run("--version")
+    assert result.exit_code == 0
+    assert result.stdout == f"surff {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "part"),
+    [
+        (["tabel2"], "No such command 'tabel2'"),
+        (["--wrong"], "No such option: --wrong"),
+        (["table2", "--dataset", "eeg"], "No such option: --dataset"),
+        (["table2", "--trials", "two"], "must be an integer, got 'two'"),
+        (["benchmark", "--suite", "all"], "suite must be one of core, embedded"),
+        (["datasets", "fetch"], "Missing argument"),
+    ],
+)
+def test_every_wrong_command_line_gives_one_line(args, part):
+    line = fails(*args)
+    assert line.startswith("surff: ")
+    assert part in line
+
+
+def test_a_pipe_gets_every_number_whole(tmp_path, monkeypatch):
+    from surff import experiments
+
+    few = experiments.table3_rows((1000, 10_000, 1_000_000))
+    monkeypatch.setattr(experiments, "table3_rows", lambda: few)
+    monkeypatch.setenv("COLUMNS", "40")  # as rich assumes 80 where it is not told
+    text = run("table3", "--out", tmp_path).stdout
+    assert "…" not in text
+    for row in few:
+        assert all(f"{value:.0f}" in text for value in row.leverage.values)
+    lines = [line for line in text.splitlines() if "s surrogate" in line]
+    assert len(lines) == 4  # a table of one part
+    assert "…" not in run("datasets", "list").stdout

@@ -12,25 +12,22 @@ from surff.estimators import FourierFeatures
 from surff.experiments import approximation
 from surff.experiments.approximation import (
     ERRORS,
-    KEY,
-    LANDMARKS,
     Approximation,
     Rows,
-    features_of,
+    approximation_report,
     run_approximation,
-    select_rows,
     trial_part,
     trial_rows,
-    write_approximation,
 )
+from surff.experiments.approximation import map_features as features_of
 from surff.experiments.figures import STYLES
-from surff.experiments.methods import METHODS
-from surff.experiments.protocol import ABLATION
-from surff.experiments.render import DRAW_LABELS
+from surff.experiments.methods import ABLATION, DRAW_LABELS, LANDMARKS, METHODS
+from surff.experiments.runner import Trial, select_rows
 from surff.experiments.store import ResultStore
-from surff.experiments.table2 import Trial
 from surff.inspection import KernelErrors, relative_error, spectral_approximation
 from surff.kernels import Gaussian, kernel_estimate
+
+KEY = Approximation.KEY
 
 
 @pytest.fixture
@@ -65,7 +62,7 @@ def test_every_draw_and_rule_has_a_name_and_a_style():
 def test_errors_are_those_of_the_public_features():
     data, config = synthetic(), make_config(alpha=0.02, gamma=0.3)
     part = trial_part(data, config, 1)
-    (row,) = trial_rows(data, config, Trial("synthetic", 3, 1, ("sobol",), 1.0))
+    (row,) = trial_rows(data, config, Trial("synthetic", 3, 1, ("sobol",), 1.0), part)
     assert (row["n_frequencies"], row["n_rows"], row["gamma_"]) == (15, 200, 0.3)
     assert row["generation_time"] > 0
     # The seed is that of the trial and the size; any other gives another map.
@@ -186,7 +183,7 @@ def test_everything_left_out_is_named_in_every_output(tmp_path, small):
     store = ResultStore(tmp_path / "approximation.jsonl", KEY)
     run_approximation(config, store)
     rows = select_rows(config, store.rows)
-    paths = write_approximation(config, rows, tmp_path / "out")
+    paths = approximation_report(config, rows).write(tmp_path / "out")
     stem = "approximation-breast_cancer-laplacian"
     assert [path.name for path in paths] == [
         f"{stem}.{suffix}" for suffix in ("md", "tex", "csv", "png", "svg")
@@ -213,7 +210,9 @@ def test_nothing_to_draw_is_no_picture(tmp_path, small):
     config = make_config(draws=("modified",), landmarks=(), trials=1)
     store = ResultStore(tmp_path / "approximation.jsonl", KEY)
     run_approximation(config, store)
-    paths = write_approximation(config, select_rows(config, store.rows), tmp_path)
+    paths = approximation_report(config, select_rows(config, store.rows)).write(
+        tmp_path
+    )
     assert [path.suffix for path in paths] == [".md", ".tex", ".csv"]
 
 
@@ -236,7 +235,7 @@ def test_the_variance_of_the_modified_draw_is_what_its_limit_says():
         ({"draws": ("dice",)}, ["draws must be one of monte_carlo", "got 'dice'"]),
         ({"landmarks": ("x",)}, ["landmarks must be one of uniform", "got 'x'"]),
         ({"multiples": (0,)}, ["multiples must be an integer of at least 1", "got 0"]),
-        ({"multiples": ()}, ["multiples must have at least one item"]),
+        ({"multiples": ()}, ["multiples must have at least one number"]),
         ({"draws": (), "landmarks": ()}, ["draws and landmarks must have at least"]),
         ({"trials": 0}, ["trials must be an integer of at least 1", "got 0"]),
         ({"seed": -1}, ["seed must be an integer of at least 0", "got -1"]),

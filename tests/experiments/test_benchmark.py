@@ -15,31 +15,30 @@ from threadpoolctl import threadpool_limits
 from surff.experiments import benchmark
 from surff.experiments.benchmark import (
     KERNEL_METHODS,
-    KEY,
     SUITES,
     TASKS,
     Benchmark,
-    ExactKernelRidge,
     Task,
     load_task,
     method_labels,
     run_benchmark,
-    select_rows,
     split_rows,
     trial_row,
 )
 from surff.experiments.benchmark_table import (
+    benchmark_captions,
     benchmark_cells,
-    captions,
+    benchmark_report,
     critical_difference,
     frequencies_needed,
     mean_ranks,
-    rich_benchmark,
-    write_benchmark,
 )
 from surff.experiments.methods import PACKAGES, PEERS, why_not
+from surff.experiments.peers import GRIDS, ExactKernelRidge
+from surff.experiments.runner import Trial, missing_trials, select_rows
 from surff.experiments.store import ResultStore
-from surff.experiments.table2 import Trial
+
+KEY = Benchmark.KEY
 
 
 def waves(n=400, d=2, classification=True):
@@ -55,18 +54,13 @@ def waves(n=400, d=2, classification=True):
 @pytest.fixture
 def small_grids(monkeypatch):
     """Peers tuned over one choice each, so that a fit takes no time."""
-    monkeypatch.setattr(
-        benchmark, "BOOSTING_GRID", {"learning_rate": [0.2], "max_leaf_nodes": [7]}
-    )
-    monkeypatch.setattr(
-        benchmark, "XGBOOST_GRID", {"learning_rate": [0.2], "max_depth": [4]}
-    )
-    monkeypatch.setattr(
-        benchmark, "MLP_GRID", {"alpha": [1e-5], "learning_rate_init": [0.05]}
-    )
-    monkeypatch.setattr(
-        benchmark, "XRFM_GRID", {"bandwidth": [3.0], "diagonal": [True]}
-    )
+    for name, grid in {
+        "boosting": {"learning_rate": [0.2], "max_leaf_nodes": [7]},
+        "xgboost": {"learning_rate": [0.2], "max_depth": [4]},
+        "mlp": {"alpha": [1e-5], "learning_rate_init": [0.05]},
+        "xrfm": {"bandwidth": [3.0], "diagonal": [True]},
+    }.items():
+        monkeypatch.setitem(GRIDS, name, grid)
     with threadpool_limits(1):
         yield
 
@@ -163,7 +157,9 @@ def test_runs_resume_and_are_written(tmp_path, small_grids):
     run_benchmark(wider, again)
     assert again.rows[: len(store.rows)] == store.rows
     assert len(again.rows) == len(store.rows) + 3
-    names = {path.name for path in write_benchmark(config, rows, tmp_path / "out")}
+    names = {
+        path.name for path in benchmark_report(config, rows).write(tmp_path / "out")
+    }
     assert names == {
         "benchmark.md",
         "benchmark.csv",
@@ -252,24 +248,28 @@ def test_critical_differences_are_those_of_the_literature():
 def test_text_marks_what_differs(tmp_path):
     config = Benchmark(("eeg", "letter"), ("rff", "auto", "eerf", "boosting"), (1, 16))
     rows = rows_of(SCORES)
-    write_benchmark(config, rows, tmp_path)
-    lines = (tmp_path / "benchmark.md").read_text().splitlines()
+    report = benchmark_report(config, rows)
+    lines = report.markdown().splitlines()
     auto = [line for line in lines if "adapted (auto)" in line]
     assert "91.05 ± 0.03 •" in auto[0]
     assert "40.05 ± 0.03 ◦" in auto[1]
     assert [text.strip() for text in auto[-1].split("|")[2:4]] == ["1d (1)", "16d (1)"]
     assert any("critical difference" in line for line in lines)
-    assert len(rich_benchmark(benchmark_cells(rows))) == 3
+    assert len(report.tables) == 4
     one = {key: score for key, score in SCORES.items() if key[2] == "rff"}
-    assert len(rich_benchmark(benchmark_cells(rows_of(one)))) == 2  # none to rank
-    text = " ".join(captions(config, rows))
+    titles = [t.title for t in benchmark_report(config, rows_of(one)).tables]
+    assert titles[:2] == ["eeg", "letter"]
+    assert "Mean ranks over the data sets" not in titles  # none to rank
+    text = " ".join(benchmark_captions(config, rows))
     assert "over 4 splits, seed" in text
     assert "over 3 to 4 splits (benchmark.csv counts them)" in " ".join(
-        captions(config, rows[1:])
+        benchmark_captions(config, rows[1:])
     )
     for task, word in (("eeg-time", "stretches"), ("magic04-scores", "normal scores")):
         assert word not in text
-        assert word in " ".join(captions(config, rows_of({(task, 1, "rff"): 0.5})))
+        assert word in " ".join(
+            benchmark_captions(config, rows_of({(task, 1, "rff"): 0.5}))
+        )
 
 
 @pytest.mark.parametrize(
@@ -308,6 +308,6 @@ def test_methods_that_are_not_installed_are_left_out_and_stored_rows_kept(
     assert why_not("xgboost", 3, 1) == "pip install x"
     config = Benchmark(tasks=("breast_cancer",), methods=("xgboost",), splits=2)
     store = ResultStore(tmp_path / "rows.jsonl", KEY)
-    assert benchmark.missing_trials(config, store) == []
-    stored = benchmark.row_of(config, "breast_cancer", 0, 1, "xgboost")
+    assert missing_trials(config, store) == []
+    stored = config.row_of("breast_cancer", 0, 1, "xgboost")
     assert select_rows(config, [stored]) == [stored]

@@ -9,8 +9,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from surff.experiments import figure1
 from surff.experiments.protocol import load_problem
+from surff.experiments.runner import Trial, select_rows
 from surff.experiments.store import ResultStore
-from surff.experiments.table2 import Table2, Trial, run_table2, select_rows
+from surff.experiments.table2 import Table2, run_table2
 
 METHODS = ("rff", "qmc", "leverage", "surrogate")
 
@@ -80,7 +81,7 @@ def test_run_and_resume(tmp_path, name):
     figure1.run_errors(config, rows, ResultStore(path))
     assert select_rows(config, ResultStore(path).rows) == found
 
-    paths = figure1.write_figure1(config, rows, found, tmp_path / "out")
+    paths = figure1.figure1_report(config, rows, found).write(tmp_path / "out")
     assert [path.name for path in paths] == [
         f"figure1-breast_cancer.{suffix}" for suffix in ("md", "csv", "png", "svg")
     ]
@@ -103,8 +104,8 @@ def test_what_is_there_is_drawn(fake, tmp_path):
         for method in METHODS
     ]
     some = [row | {"error": 0.1 / row["multiple"]} for row in rows[:8]]
-    text = figure1.write_figure1(config, rows, some, tmp_path)[0].read_text("utf-8")
+    text = figure1.figure1_report(config, rows, some).markdown()
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert "| 1d | error | 0.1000 ± 0.0000 |" in lines[-6][:40]
+    assert "| 1d | error | 0.1000 ± 0.0000 |" in lines[-6]
     assert lines[-3].startswith("| 4d | error | – | –")  # noqa: RUF001
-    figure1.write_figure1(config, rows, [], tmp_path)
+    figure1.figure1_report(config, rows, []).write(tmp_path)

@@ -6,10 +6,8 @@ from hypothesis import given
 from hypothesis.strategies import floats, lists
 from numpy.testing import assert_allclose
 
+from surff.experiments import LABELS, PrintedCell, Table2, table2_report
 from surff.experiments.figures import save, spread_out, table2_figure
-from surff.experiments.printed import PrintedCell
-from surff.experiments.render import LABELS
-from surff.experiments.table2 import Table2
 
 CONFIG = Table2(("eeg",), (1, 4, 16), trials=3, ablation=True)
 PRINTED = {
@@ -74,7 +72,7 @@ def test_every_line_is_named_in_its_colour_and_no_two_names_touch(rows):
 
 
 def test_title_and_caption_tell_the_run(rows):
-    figure = table2_figure(rows, PRINTED, "eeg", CONFIG)
+    figure = table2_report(CONFIG, rows, PRINTED).figures["table2-eeg"]()
     assert (
         figure.get_suptitle() == "EEG eye state (d = 14), protocol published, 3 trials"
     )

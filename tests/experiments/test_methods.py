@@ -11,19 +11,25 @@ from scipy import stats
 from surff import FourierFeatures, NystroemFeatures
 from surff.adaptation import ADAPTATIONS
 from surff.draws import DRAWS
-from surff.experiments.method_table import method_captions, method_rows, rich_methods
-from surff.experiments.methods import (
+from surff.experiments import (
+    DRAW_NAMES,
+    LANDMARKS,
     METHODS,
     MORE,
+    PROTOCOLS,
+    Table2,
     all_methods,
     features_of,
+    load_problem,
+    method_captions,
+    method_table,
+    missing_trials,
     selectors,
+    summary_cells,
+    table2_report,
     why_not,
 )
-from surff.experiments.protocol import PROTOCOLS, load_problem
-from surff.experiments.render import summary_cells
-from surff.experiments.table2 import Table2, missing_trials, write_table2
-from surff.selection import SELECTORS
+from surff.selection import LANDMARK_RULES, SELECTORS
 
 CONFIG = Table2(
     ("breast_cancer",), (1, 2), trials=3, protocol="fair", methods=tuple(all_methods())
@@ -33,11 +39,11 @@ CONFIG = Table2(
 def test_everything_that_surff_has_is_a_method():
     draws = {"monte_carlo", "halton", *MORE} & DRAWS.keys()
     assert draws == DRAWS.keys()
+    assert tuple(DRAWS) == DRAW_NAMES
     assert SELECTORS.keys() | ADAPTATIONS.keys() <= all_methods().keys()
     rules = {name for name in MORE if name.startswith("nystroem-")}
-    assert rules == {
-        f"nystroem-{rule}" for rule in ("uniform", "leverage", "rpcholesky", "kmeans")
-    }
+    assert rules == {f"nystroem-{rule}" for rule in LANDMARKS}
+    assert LANDMARKS.keys() == {*LANDMARK_RULES, "kmeans"}
 
 
 @pytest.mark.parametrize("method", all_methods())
@@ -133,7 +139,8 @@ def rows_of(config, d=30):
 
 def test_the_table_has_means_errors_and_marks():
     rows = rows_of(CONFIG)
-    header, body = method_rows(summary_cells(rows, {}), "breast_cancer")
+    found = method_table(summary_cells(rows, {}), "breast_cancer")
+    header, body = found.header, found.rows
     assert header == ["method", "s = 1d", "s = 2d", "time / RFF"]
     assert [line[0] for line in body] == list(all_methods().values())
     table = {line[0]: line[1:] for line in body}
@@ -158,7 +165,8 @@ def test_the_table_has_means_errors_and_marks():
 
 def test_the_table_is_written_in_every_form(tmp_path):
     rows = rows_of(CONFIG)
-    names = {path.name for path in write_table2(CONFIG, rows, tmp_path, {})}
+    report = table2_report(CONFIG, rows, {})
+    names = {path.name for path in report.write(tmp_path)}
     pictures = {"methods-breast_cancer.png", "methods-breast_cancer.svg"}
     assert names == {"methods.md", "methods.tex", "methods.csv"} | pictures
     markdown = (tmp_path / "methods.md").read_text()
@@ -175,7 +183,7 @@ def test_the_table_is_written_in_every_form(tmp_path):
         assert_allclose(float(line["accuracy"]), np.mean(own), rtol=1e-9)
     latex = (tmp_path / "methods.tex").read_text()
     assert latex.count("{") == latex.count("}")
-    assert len(rich_methods(summary_cells(rows, {}))) == 1
+    assert len(report.tables) == 1
 
 
 def test_methods_of_ours_run_under_fair_alone():

@@ -7,20 +7,19 @@ import math
 import pytest
 from rich.console import Console
 
-from surff.experiments.methods import METHODS
-from surff.experiments.printed import PrintedCell
-from surff.experiments.render import (
+from surff.experiments import (
+    METHODS,
+    MULTIPLES,
+    PrintedCell,
+    Table,
+    Table2,
     captions,
-    csv_table,
     format_seconds,
-    latex_table,
-    markdown_table,
     picture_caption,
-    rich_tables,
     summary_cells,
+    table2_report,
     tex,
 )
-from surff.experiments.table2 import MULTIPLES, Table2
 
 CONFIG = Table2(("eeg",), (1, 2), trials=3)
 PRINTED = {("eeg", 2, "surrogate"): PrintedCell(80.0, None)}
@@ -99,47 +98,43 @@ def test_only_weighted_methods_carry_a_bullet(rows):
 
 
 def test_markdown(rows):
-    cells = summary_cells(rows, PRINTED)
-    text = markdown_table(cells, CONFIG, captions(CONFIG, rows))
+    text = table2_report(CONFIG, rows, PRINTED).markdown()
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "# Table 2, protocol published" in lines
-    assert "| s | RFF | paper | Ours | paper |" in lines
-    assert "| 1d | 71.00 ± 1.00 | – | 71.00 ± 1.00 | – |" in lines  # noqa: RUF001
-    assert (
-        "| 2d | 71.00 ± 1.00 | – | 82.00 ± 2.00 • | 80.00 (+2.00) |"  # noqa: RUF001
-        in lines
-    )
-    assert "| ours | – | 2.00 (1 cell) |" in lines  # noqa: RUF001
-    assert "| known | 0.30 | 0.57 |" in lines
-    assert "| 2d | 2.00 ms | 500 ms (250x) |" in lines
+    assert "## eeg: accuracy in %" in lines
+    assert "| s | | RFF | surrogate (paper) |" in lines
+    assert "| 1d | accuracy | 71.00 ± 1.00 | 71.00 ± 1.00 |" in lines
+    assert "| 2d | accuracy | 71.00 ± 1.00 | 82.00 ± 2.00 • |" in lines
+    assert "| | paper | – | 80.00 (+2.00) |" in lines  # noqa: RUF001
+    assert "| | time | 2.00 ms | 500 ms (250x) |" in lines
+    assert "| MAD | here | – | 2.00 (1 cell) |" in lines  # noqa: RUF001
+    assert "| | known | 0.30 | 0.57 |" in lines
 
 
 def test_the_reference_belongs_to_the_published_protocol(rows):
     config = Table2(("eeg",), (1, 2), trials=3, protocol="fair")
-    text = markdown_table(summary_cells(rows, PRINTED), config, [])
-    assert "known" not in text
-    assert "2.00 (1 cell)" in text
+    (table,) = table2_report(config, rows, PRINTED).tables
+    assert table.rows[-1] == ["MAD", "here", "\N{EN DASH}", "2.00 (1 cell)"]
 
 
 def test_latex(rows):
-    cells = summary_cells(rows, PRINTED)
-    text = latex_table(cells, CONFIG, captions(CONFIG, rows))
+    text = table2_report(CONFIG, rows, PRINTED).latex_tables()
     lines = text.splitlines()
     assert (
-        " & $2d$ & 71.00 $\\pm$ 1.00 & -- & 82.00 $\\pm$ 2.00 $\\bullet$ & "
-        "80.00 (+2.00) \\\\" in lines
+        "2d & accuracy & 71.00 $\\pm$ 1.00 & 82.00 $\\pm$ 2.00 $\\bullet$ \\\\" in lines
     )
-    assert "eeg & $d$ & 71.00 $\\pm$ 1.00 & -- & 71.00 $\\pm$ 1.00 & -- \\\\" in lines
-    assert " & $2d$ & 2.00 ms & 500 ms (250x) \\\\" in lines
+    assert " & paper & -- & 80.00 (+2.00) \\\\" in lines
+    assert " & time & 2.00 ms & 500 ms (250x) \\\\" in lines
+    assert "\\label{tab:table2-published-eeg}" in lines
     assert "paired t-test at 5 \\%" in text
     assert "\\{0.05, 0.1, 0.5, 1\\}" in text
     for name in ("table*", "tabular"):
-        assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") == 2
+        assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") == 1
+    assert text.count("\\midrule") == 3
     # Every row of a tabular has as many cells as its column specification.
-    for block in text.split("\\begin{tabular}{")[1:]:
-        columns = block.index("}")
-        body = block.split("\\midrule")[1].split("\\bottomrule")[0].strip()
-        assert {line.count(" & ") + 1 for line in body.splitlines()} == {columns}
+    columns = text.split("\\begin{tabular}{")[1].index("}")
+    body = text.split("\\midrule")[1].split("\\bottomrule")[0].strip()
+    assert {line.count(" & ") + 1 for line in body.splitlines()} == {columns}
 
 
 def test_special_characters_are_escaped():
@@ -149,7 +144,7 @@ def test_special_characters_are_escaped():
 
 
 def test_csv_has_every_number(rows):
-    text = csv_table(summary_cells(rows, PRINTED), CONFIG)
+    text = table2_report(CONFIG, rows, PRINTED).data.csv()
     lines = list(csv.DictReader(io.StringIO(text)))
     assert len(lines) == 4
     assert lines[3] == {
@@ -178,7 +173,7 @@ def test_csv_has_every_number(rows):
 def test_one_trial_has_no_spread_and_no_bullet():
     rows = [make_row("rff"), make_row("surrogate", accuracy=0.9)]
     config = Table2(("eeg",), (1,), trials=1)
-    text = markdown_table(summary_cells(rows, {}), config, captions(config, rows))
+    text = table2_report(config, rows, {}).markdown()
     assert "over 1 trial, seed 0" in text
     assert "70.00 |" in text
     assert "±" not in text
@@ -187,10 +182,10 @@ def test_one_trial_has_no_spread_and_no_bullet():
 
 def test_a_missing_cell_is_a_dash():
     rows = [make_row("rff"), make_row("surrogate", multiple=2)]
-    text = markdown_table(summary_cells(rows, {}), CONFIG, [])
+    text = table2_report(CONFIG, rows, {}).markdown()
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert "| 1d | 70.00 | – | – | – |" in lines  # noqa: RUF001
-    assert "| 2d | – | – | 70.00 | – |" in lines  # noqa: RUF001
+    assert "| 1d | accuracy | 70.00 | – |" in lines  # noqa: RUF001
+    assert "| 2d | accuracy | – | 70.00 |" in lines  # noqa: RUF001
 
 
 @pytest.mark.parametrize(("ablation", "width"), [(False, 100), (True, 120)])
@@ -210,10 +205,7 @@ def test_the_terminal_table_fits(fake, ablation, width):
         for multiple in MULTIPLES
         for method in METHODS
     }
-    console = Console(width=width, record=True, file=io.StringIO())
-    for table in rich_tables(summary_cells(rows, printed), config):
-        console.print(table)
-    text = console.export_text()
+    text = shown(table2_report(config, rows, printed).tables, width)
     assert "…" not in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= width
     assert "covtype: accuracy in %" in text
@@ -221,6 +213,26 @@ def test_the_terminal_table_fits(fake, ablation, width):
     assert "123 s" in text
     assert "111 s (0.90x)" in text
     assert ("as RFF" in text) == ablation
+
+
+def shown(tables, width):
+    """What a console of a width shows of tables."""
+    console = Console(width=width, record=True, file=io.StringIO())
+    for table in tables:
+        table.show(console)
+    return console.export_text()
+
+
+@pytest.mark.parametrize("width", [10, 21, 24, 60, 1000])
+def test_a_narrow_terminal_gets_whole_numbers_in_several_parts(width):
+    numbers = [f"{1000003 * (i + 1)}.25" for i in range(6)]
+    table = Table(["s", "", *"abcdef"], [["2d", "time", *numbers]], n_labels=2)
+    text = shown([table], width)
+    assert "…" not in text
+    assert all(number in text for number in numbers)
+    assert text.count("2d") == text.count("time") > (1 if width < 60 else 0)
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert width < 21 or max(map(len, lines)) <= width
 
 
 def text_of(config, rows):

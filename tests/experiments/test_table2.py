@@ -4,15 +4,17 @@ import csv
 
 import pytest
 
-from surff.experiments.printed import printed_table
-from surff.experiments.store import KEY, ResultStore, row_key
-from surff.experiments.table2 import (
+from surff.experiments import (
+    KEY,
     MULTIPLES,
+    ResultStore,
     Table2,
     missing_trials,
+    printed_table,
+    row_key,
     run_table2,
     select_rows,
-    write_table2,
+    table2_report,
 )
 
 CONFIG = Table2(datasets=("eeg", "magic04"), multiples=(1, 4), trials=3)
@@ -152,7 +154,8 @@ def test_what_is_there_is_written(fake, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run_table2(CONFIG, store)
     out = tmp_path / "new" / "out"
-    paths = write_table2(CONFIG, select_rows(CONFIG, store.rows), out, printed_table())
+    rows = select_rows(CONFIG, store.rows)
+    paths = table2_report(CONFIG, rows, printed_table()).write(out)
     assert [path.name for path in paths] == [
         "table2.md",
         "table2.tex",

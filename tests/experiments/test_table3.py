@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from surff.experiments.table3 import rich_table3, table3_rows, write_table3
+from surff.experiments import table3_report, table3_rows
 
 SIZES = (1_000, 10_000, 31_623, 100_000, 1_000_000)
 
@@ -50,7 +50,7 @@ def test_orders_are_named(rows):
 
 
 def test_files_hold_the_numbers(rows, tmp_path):
-    paths = write_table3(rows, tmp_path / "new")
+    paths = table3_report(rows).write(tmp_path / "new")
     assert [path.name for path in paths] == [
         f"table3.{suffix}" for suffix in ("md", "tex", "csv", "png", "svg")
     ]
@@ -70,7 +70,7 @@ def test_files_hold_the_numbers(rows, tmp_path):
 
 def test_the_terminal_table_fits(rows):
     console = Console(width=100, record=True)
-    console.print(rich_table3(rows))
+    table3_report(rows).show(console)
     text = console.export_text()
     assert "…" not in text
     assert "n = 1e6" in text

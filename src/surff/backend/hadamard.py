@@ -81,7 +81,13 @@ def signed_transform(source, signs, target):
 
 
 @compiled(contract=True)
-def hadamard_projections(X, signs, factors, buffers, P):
+def hadamard_projections(
+    X: np.ndarray,
+    signs: np.ndarray,
+    factors: np.ndarray,
+    buffers: np.ndarray,
+    P: np.ndarray,
+) -> None:
     """Write the structured projections of the rows of ``X`` into ``P``.
 
     Parameters

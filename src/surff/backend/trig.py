@@ -132,7 +132,7 @@ def exact_row(p, amplitudes, c, s):
 
 
 @compiled(contract=True)
-def cos_sin_float64(P, amplitudes, out):
+def cos_sin_float64(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> None:
     """Write ``[a cos P, a sin P]`` into ``out``, float64.
 
     Parameters
@@ -181,7 +181,7 @@ def cos_sin_float64(P, amplitudes, out):
 
 
 @compiled(contract=True)
-def cos_sin_float32(P, amplitudes, out):
+def cos_sin_float32(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> None:
     """Write ``[a cos P, a sin P]`` into ``out``, float32; see `cos_sin_float64`.
 
     Absolute error below ``3e-7 max|a|`` for every finite argument.
@@ -245,7 +245,13 @@ def _cos_sin_of(P, amplitudes, out):
 
 
 @compiled(contract=True)
-def add_features_moments(P, amplitudes, Y, rows, moments):
+def add_features_moments(
+    P: np.ndarray,
+    amplitudes: np.ndarray,
+    Y: np.ndarray,
+    rows: np.ndarray,
+    moments: np.ndarray,
+) -> None:
     """Add ``Y^T [a cos P, a sin P]`` to ``moments``; no feature leaves the cache.
 
     Parameters
@@ -269,7 +275,13 @@ def add_features_moments(P, amplitudes, Y, rows, moments):
 
 
 @compiled(contract=True)
-def dense_features(X, weights, amplitudes, P, out):
+def dense_features(
+    X: np.ndarray,
+    weights: np.ndarray,
+    amplitudes: np.ndarray,
+    P: np.ndarray,
+    out: np.ndarray,
+) -> None:
     """Write the features of dense rows into ``out``.
 
     Parameters
@@ -291,7 +303,15 @@ def dense_features(X, weights, amplitudes, P, out):
 
 
 @compiled(contract=True)
-def dense_moments(X, weights, amplitudes, P, Y, rows, moments):
+def dense_moments(
+    X: np.ndarray,
+    weights: np.ndarray,
+    amplitudes: np.ndarray,
+    P: np.ndarray,
+    Y: np.ndarray,
+    rows: np.ndarray,
+    moments: np.ndarray,
+) -> None:
     """Add the moments of dense rows.
 
     See `dense_features` and `add_features_moments`.

@@ -5,28 +5,51 @@ that take several values take them after one name, ``--multiples 1 2 4``, or aft
 several, ``--multiples 1 --multiples 2``.
 """
 
+from __future__ import annotations
+
 import contextlib
 import logging
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+
+if TYPE_CHECKING:
+    from surff.experiments import Report, ResultStore, Silent
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    name="surff",
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+#: What typer raises for a wrong command line; some versions bring a click of their own.
+UsageError: Any = typer.BadParameter.__bases__[0]
 
 
-datasets_app = typer.Typer(no_args_is_help=True, help="The data sets: list, fetch.")
-app.add_typer(datasets_app, name="datasets")
+@contextlib.contextmanager
+def one_line() -> Iterator[None]:
+    """Print what is wrong with a command line as one line; exit code 2."""
+    try:
+        yield
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        typer.echo(f"surff: {error.format_message()}", err=True)
+        raise typer.Exit(2) from error
+
+
+class Group(TyperGroup):
+    """A group of commands whose errors are one line."""
+
+    def resolve_command(self, ctx, args):
+        """Find the command; see `one_line`."""
+        with one_line():
+            return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx, args):
+        """Parse; see `one_line`."""
+        with one_line():
+            return super().parse_args(ctx, args)
 
 
 class SeveralValues(TyperCommand):
@@ -40,10 +63,27 @@ class SeveralValues(TyperCommand):
             if getattr(parameter, "multiple", False)
             for name in parameter.opts
         }
-        return super().parse_args(ctx, repeat_options(args, repeatable))
+        with one_line():
+            return super().parse_args(ctx, repeat_options(args, repeatable))
 
 
-def repeat_options(args, repeatable):
+app = typer.Typer(
+    name="surff",
+    cls=Group,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+datasets_app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="The data sets: list, fetch."
+)
+app.add_typer(datasets_app, name="datasets")
+
+
+def repeat_options(args: Sequence[str], repeatable: Collection[str]) -> list[str]:
     """Repeat the name of an option before each of its values.
 
     Parameters
@@ -62,7 +102,8 @@ def repeat_options(args, repeatable):
     >>> repeat_options(["-n", "1", "2", "--out", "x"], {"-n"})
     ['-n', '1', '-n', '2', '--out', 'x']
     """
-    repeated, name, n_values = [], None, 0
+    repeated: list[str] = []
+    name, n_values = None, 0
     for arg in args:
         if arg.startswith("-"):
             name, n_values = (arg if arg in repeatable else None), 0
@@ -75,8 +116,8 @@ def repeat_options(args, repeatable):
 
 
 @contextlib.contextmanager
-def plain_errors(*more):
-    """Turn what a user can mend into one line and exit code 2.
+def plain_errors(*more: type[Exception]) -> Iterator[None]:
+    """Turn errors that a user can correct into one line and exit code 2.
 
     Parameters
     ----------
@@ -84,7 +125,7 @@ def plain_errors(*more):
         Exceptions besides those of files, data sets and missing extras.
     """
     from surff.datasets import DatasetCorruptError
-    from surff.experiments.store import StoreCorruptError
+    from surff.experiments import StoreCorruptError
 
     expected = (DatasetCorruptError, StoreCorruptError, ImportError, OSError, *more)
     try:
@@ -110,7 +151,7 @@ def _integer(text):
 
 Datasets = Annotated[
     list[str],
-    typer.Option(help="Data sets; `surff datasets list` tells which there are."),
+    typer.Option(help="Data sets; `surff datasets list` lists them."),
 ]
 Large = Annotated[bool, typer.Option("--large", help="Run covtype above 16 d too.")]
 Multiples = Annotated[
@@ -131,7 +172,7 @@ Protocol = Annotated[
 ]
 Seed = Annotated[
     int,
-    typer.Option(help="Of everything random.", parser=_integer, metavar="<int>"),
+    typer.Option(help="Seed of all random choices.", parser=_integer, metavar="<int>"),
 ]
 Trials = Annotated[
     int, typer.Option(help="Repetitions.", parser=_integer, metavar="<int>")
@@ -150,7 +191,7 @@ def table2(
     protocol: Protocol = "published",
     weights: Weights = "own",
     ablation: Annotated[
-        bool, typer.Option("--ablation", help="Take RFF's part of the gain apart.")
+        bool, typer.Option("--ablation", help="Add RFF with other grids of alpha.")
     ] = False,
     methods: Annotated[
         list[str],
@@ -165,15 +206,13 @@ def table2(
         Path | None,
         typer.Option(
             help="CSV of the paper's cells (dataset,multiple,method,accuracy,std; "
-            "percent), over those that surff has."
+            "percent), which replace those that surff has."
         ),
     ] = None,
     out: Out = Path("results"),
 ):
-    """Accuracy and generation time of the methods, beside the paper's."""
-    from surff.experiments.methods import METHODS, all_methods
-    from surff.experiments.printed import printed_table
-    from surff.experiments.table2 import Table2
+    """Accuracy and generation time of the methods, compared with the paper."""
+    from surff.experiments import METHODS, Table2, all_methods, printed_table
 
     sets = {"paper": METHODS, "all": all_methods()}
     with plain_errors(ValueError):
@@ -189,82 +228,72 @@ def table2(
             seed=seed,
         )
         cells = printed_table(printed)
-    with plain_errors():
-        finished = _run_table2(config, cells, out)
-    if not finished:
-        raise typer.Exit(130)
+    _table2(config, cells, out)
+
+
+def _table2(config, printed, out):
+    from surff.experiments import run_table2, table2_report
+
+    _left_out(config)
+    _carry_out(
+        config,
+        out,
+        "results.jsonl",
+        run_table2,
+        lambda config, rows: table2_report(config, rows, printed),
+    )
 
 
 def _left_out(config):
     for name, multiples in config.left_out().items():
         sizes = ", ".join(f"{multiple}d" for multiple in multiples)
         typer.echo(
-            f"{name}: {sizes} left out, they take hours and 10 GB and more; --large "
+            f"{name}: {sizes} left out, which take hours and 10 GB or more; --large "
             "runs them.",
             err=True,
         )
 
 
-def _until_stopped(run, out):
-    """Call ``run`` with a progress bar, until it ends or Ctrl-C.
+def _carry_out(
+    config: Any,
+    out: Path,
+    file: str,
+    run: Callable[[Any, ResultStore, Silent], None],
+    report: Callable[[Any, list[dict]], Report],
+) -> None:
+    """Run what is missing, with a progress bar; show and write what there is.
 
-    Returns
-    -------
-    finished : bool
+    Exits with code 130 after Ctrl-C, and with 2 after an error that a user can correct.
     """
-    from surff.experiments.progress import RunProgress
+    from surff.experiments import ResultStore, RunProgress, select_rows
 
-    try:
-        with RunProgress() as progress:
-            run(progress)
-    except KeyboardInterrupt:
-        typer.echo(
-            f"stopped: what was finished is in {out}, the same command goes on there.",
-            err=True,
-        )
-        return False
-    return True
-
-
-def _run_table2(config, printed, out):
-    """Run what is missing, show and write what is there; False after Ctrl-C."""
-    from surff.experiments.store import ResultStore
-    from surff.experiments.table2 import run_table2, select_rows
-
-    _left_out(config)
-    out.mkdir(parents=True, exist_ok=True)
-    store = ResultStore(out / "results.jsonl")
-    finished = _until_stopped(lambda bar: run_table2(config, store, bar), out)
-    rows = select_rows(config, store.rows)
-    if rows:
-        _show(config, rows, out, printed)
-    return finished
+    finished = True
+    with plain_errors():
+        out.mkdir(parents=True, exist_ok=True)
+        store = ResultStore(out / file, config.KEY)
+        try:
+            with RunProgress() as progress:
+                run(config, store, progress)
+        except KeyboardInterrupt:
+            finished = False
+            typer.echo(
+                f"Stopped. Finished trials are in {out}; run the same command to "
+                "resume.",
+                err=True,
+            )
+        if rows := select_rows(config, store.rows):
+            _show(report(config, rows), out)
+    if not finished:
+        raise typer.Exit(130)
 
 
-def _show(config, rows, out, printed):
-    from rich.console import Console
+def _show(report, out):
+    """Print a report and write its files."""
+    from surff.experiments import wide_console
 
-    from surff.experiments.method_table import method_captions, rich_methods
-    from surff.experiments.render import captions, rich_tables, summary_cells
-    from surff.experiments.table2 import write_table2
-
-    console = Console()
-    if config.more:
-        tables = rich_methods(summary_cells(rows, {}))
-        sentences = method_captions(config, rows)
-    else:
-        tables = rich_tables(summary_cells(rows, printed), config)
-        sentences = captions(config, rows)
-    for table in tables:
-        console.print(table)
-    for sentence in sentences:
-        console.print(sentence, style="dim", highlight=False)
-    paths = write_table2(config, rows, out, printed)
-    _written(console, out, paths)
-
-
-def _written(console, out, paths):
-    names = " ".join(path.name for path in paths)
+    console = wide_console()
+    report.show(console)
+    names = " ".join(path.name for path in report.write(out))
     console.print(f"written to {out}: {names}", highlight=False, soft_wrap=True)
 
 
@@ -279,11 +308,13 @@ def figure1(
     out: Out = Path("results"),
 ):
     """Kernel error, accuracy and generation time of the four methods against s."""
-    from rich.console import Console
-
-    from surff.experiments import figure1
-    from surff.experiments.store import ResultStore
-    from surff.experiments.table2 import Table2, run_table2, select_rows
+    from surff.experiments import (
+        ResultStore,
+        Table2,
+        figure1_report,
+        run_figure1,
+        select_rows,
+    )
 
     with plain_errors(ValueError):
         config = Table2(
@@ -294,31 +325,23 @@ def figure1(
             large=large,
             seed=seed,
         )
+    _left_out(config)
     with plain_errors():
-        _left_out(config)
-        out.mkdir(parents=True, exist_ok=True)
-        accuracies = ResultStore(out / "results.jsonl")
         errors = ResultStore(out / "figure1.jsonl")
-
-        def run(progress):
-            run_table2(config, accuracies, progress)
-            rows = select_rows(config, accuracies.rows)
-            figure1.run_errors(config, rows, errors, progress)
-
-        finished = _until_stopped(run, out)
-        rows = select_rows(config, accuracies.rows)
-        found = select_rows(config, errors.rows)
-        if rows:
-            console = Console()
-            console.print(figure1.rich_figure1(config, rows, found))
-            for sentence in figure1.captions(config, rows):
-                console.print(sentence, style="dim", highlight=False)
-            _written(console, out, figure1.write_figure1(config, rows, found, out))
-    if not finished:
-        raise typer.Exit(130)
+    _carry_out(
+        config,
+        out,
+        "results.jsonl",
+        lambda config, store, bar: run_figure1(config, store, errors, bar),
+        lambda config, rows: figure1_report(
+            config, rows, select_rows(config, errors.rows)
+        ),
+    )
 
 
 def _all_or_names(names, every):
+    if names == ["none"]:
+        return ()
     return tuple(every) if names == ["all"] else tuple(dict.fromkeys(names))
 
 
@@ -351,43 +374,29 @@ def approximation(
     out: Out = Path("results"),
 ):
     """Errors of the kernel approximation against s, of every draw and landmark rule."""
-    from rich.console import Console
-
-    from surff.draws import DRAWS
-    from surff.experiments import approximation
-    from surff.experiments.store import ResultStore
+    from surff.experiments import (
+        DRAW_NAMES,
+        LANDMARKS,
+        Approximation,
+        approximation_report,
+        run_approximation,
+    )
 
     with plain_errors(ValueError):
-        config = approximation.Approximation(
+        config = Approximation(
             dataset=dataset,
             kernel=kernel,
-            draws=_all_or_names(draws, DRAWS),
-            landmarks=(
-                ()
-                if landmarks == ["none"]
-                else _all_or_names(landmarks, approximation.LANDMARKS)
-            ),
+            draws=_all_or_names(draws, DRAW_NAMES),
+            landmarks=_all_or_names(landmarks, LANDMARKS),
             multiples=tuple(multiples),
             trials=trials,
             gamma=_number_or_name(gamma),
             alpha=alpha,
             seed=seed,
         )
-    with plain_errors():
-        out.mkdir(parents=True, exist_ok=True)
-        store = ResultStore(out / "approximation.jsonl", approximation.KEY)
-        finished = _until_stopped(
-            lambda bar: approximation.run_approximation(config, store, bar), out
-        )
-        rows = approximation.select_rows(config, store.rows)
-        if rows:
-            console = Console()
-            console.print(approximation.rich_approximation(config, rows))
-            for sentence in approximation.captions(config, rows):
-                console.print(sentence, style="dim", highlight=False)
-            _written(console, out, approximation.write_approximation(config, rows, out))
-    if not finished:
-        raise typer.Exit(130)
+    _carry_out(
+        config, out, "approximation.jsonl", run_approximation, approximation_report
+    )
 
 
 @app.command(cls=SeveralValues)
@@ -408,73 +417,52 @@ def benchmark(
     seed: Seed = 0,
     out: Out = Path("results"),
 ):
-    """Score against frequencies, fit time and model bytes, beside other models."""
-    from rich.console import Console
-
-    from surff.experiments import benchmark, benchmark_table
-    from surff.experiments.methods import PACKAGES, why_not
-    from surff.experiments.store import ResultStore
+    """Score against frequencies, fit time and model bytes of many models."""
+    from surff.experiments import (
+        PACKAGES,
+        SUITES,
+        Benchmark,
+        benchmark_report,
+        method_labels,
+        run_benchmark,
+        why_not,
+    )
 
     with plain_errors(ValueError):
-        if tasks is None and suite not in benchmark.SUITES:
+        if tasks is None and suite not in SUITES:
             raise ValueError(
-                f"suite must be one of {', '.join(benchmark.SUITES)}, got {suite!r}."
+                f"suite must be one of {', '.join(SUITES)}, got {suite!r}."
             )
-        config = benchmark.Benchmark(
-            tasks=tuple(tasks or benchmark.SUITES[suite]),
-            methods=_all_or_names(methods, benchmark.method_labels()),
+        config = Benchmark(
+            tasks=tuple(tasks or SUITES[suite]),
+            methods=_all_or_names(methods, method_labels()),
             multiples=tuple(multiples),
             splits=splits,
             seed=seed,
         )
-    with plain_errors():
-        out.mkdir(parents=True, exist_ok=True)
-        store = ResultStore(out / "benchmark.jsonl", benchmark.KEY)
-        for method in config.methods:
-            if method in PACKAGES and (reason := why_not(method, 1, 1)):
-                typer.echo(f"{method} is left out: it needs {reason}.")
-        finished = _until_stopped(
-            lambda bar: benchmark.run_benchmark(config, store, bar), out
-        )
-        rows = benchmark.select_rows(config, store.rows)
-        if rows:
-            console = Console()
-            for table in benchmark_table.rich_benchmark(
-                benchmark_table.benchmark_cells(rows)
-            ):
-                console.print(table)
-            for sentence in benchmark_table.captions(config, rows):
-                console.print(sentence, style="dim", highlight=False)
-            _written(console, out, benchmark_table.write_benchmark(config, rows, out))
-    if not finished:
-        raise typer.Exit(130)
+    for method in config.methods:
+        if method in PACKAGES and (reason := why_not(method, 1, 1)):
+            typer.echo(f"{method} is left out: it needs {reason}.")
+    _carry_out(config, out, "benchmark.jsonl", run_benchmark, benchmark_report)
 
 
-@app.command()
+@app.command(cls=SeveralValues)
 def table3(out: Out = Path("results")):
     """Features needed by decay of the eigenvalues, computed, with theory's slopes."""
-    from rich.console import Console
+    from surff.experiments import table3_report, table3_rows
 
-    from surff.experiments.table3 import CAPTION, rich_table3, table3_rows, write_table3
-
-    rows = table3_rows()
-    console = Console()
-    console.print(rich_table3(rows))
-    console.print(CAPTION, style="dim", highlight=False)
     with plain_errors():
-        paths = write_table3(rows, out)
-    _written(console, out, paths)
+        _show(table3_report(table3_rows()), out)
 
 
-@app.command()
+@app.command(cls=SeveralValues)
 def demo(
     out: Annotated[Path, typer.Option(help="Directory for what it makes.")] = Path(
         "demo"
     ),
 ):
     """The paper's table at a few sizes and three trials, in about a minute."""
-    from surff.experiments.printed import printed_table
-    from surff.experiments.table2 import Table2
+    from surff.experiments import Table2, printed_table
 
     with plain_errors():
         config = Table2(("eeg", "magic04"), multiples=(1, 4, 16, 32), trials=3)
@@ -493,10 +481,7 @@ def demo(
                 "for them, so there is nothing to compare with.",
                 err=True,
             )
-        cells = printed_table()
-        finished = _run_table2(config, cells, out)
-    if not finished:
-        raise typer.Exit(130)
+    _table2(config, printed_table(), out)
     for name in config.datasets:
         typer.echo(f"picture: {out / f'table2-{name}.png'}")
 
@@ -522,14 +507,14 @@ def _found(names):
     return tuple(found)
 
 
-@datasets_app.command("list")
+@datasets_app.command("list", cls=SeveralValues)
 def list_datasets():
-    """What data sets there are, and where each was found."""
+    """The data sets, and where each was found."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     from surff.datasets import DATASETS, status
+    from surff.experiments import wide_console
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("name", style="bold", no_wrap=True)
@@ -549,7 +534,7 @@ def list_datasets():
                 f"[yellow]{where}[/yellow]" if "missing" in where else where,
                 f"{data.title}; [dim]{data.licence.partition(';')[0]}[/dim]",
             )
-    console = Console()
+    console = wide_console()
     console.print(table)
     console.print(
         "missing: `surff datasets fetch NAME` downloads it; files are looked for in "
@@ -559,11 +544,11 @@ def list_datasets():
     )
 
 
-@datasets_app.command("fetch")
+@datasets_app.command("fetch", cls=SeveralValues)
 def fetch_datasets(
     names: Annotated[list[str], typer.Argument(help="Names from the list.")],
 ):
-    """Make sure that the files of data sets are on disk, and check them."""
+    """Download the files of data sets that are missing, and check them."""
     from surff.datasets import fetch, status
 
     with plain_errors(ValueError):
@@ -577,7 +562,23 @@ def fetch_datasets(
                 typer.echo(f"{name}: comes with scikit-learn, needs no file")
 
 
+def _version(asked: bool):
+    if asked:
+        from surff import __version__
+
+        typer.echo(f"surff {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def surff():
+def surff(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version."
+        ),
+    ] = False,
+):
     """Kernel learning with random features: the paper's experiments and data."""
+    del version  # its callback has exited
     logging.basicConfig(format="surff: %(message)s")

@@ -9,7 +9,7 @@ import sys
 __all__ = ["main"]
 
 
-def main():
+def main() -> None:
     """Run the command line on ``sys.argv`` and exit.
 
     Raises

@@ -8,64 +8,68 @@ The kernel matrix K of 1,000 rows is compared with :math:`Z Z^\top` in three way
           \preceq (1 + \Delta)(K + \alpha I),
 
 which decides about ridge regression with that alpha. Every method has 2 s columns: s
-frequencies, or 2 s landmarks. What a kernel, a number of columns or a size does not
-allow is stored with the reason in place of the errors, and said in every output.
+frequencies, or 2 s landmarks. A combination
+that a kernel, a number of columns or a size does not allow is stored with the reason in
+place of the errors, and every output tells it.
 """
 
-import csv
-import io
+from __future__ import annotations
+
 import math
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from surff import FourierFeatures, NystroemFeatures
 from surff.datasets import DATASETS, load
-from surff.draws import DRAWS
-from surff.estimators import FourierFeatures, NystroemFeatures
 from surff.experiments.figure1 import N_ROWS
-from surff.experiments.figures import approximation_figure, save
+from surff.experiments.figures import approximation_figure
+from surff.experiments.methods import DRAW_LABELS, LANDMARKS
 from surff.experiments.protocol import Part, seed_sequence, standardised, timed
-from surff.experiments.render import (
-    DRAW_LABELS,
-    MISSING,
-    format_seconds,
-    latex_float,
-    markdown_grid,
-    tex,
-    tex_row,
+from surff.experiments.runner import (
+    Experiment,
+    Last,
+    Silent,
+    Trial,
+    check_names,
+    in_order,
+    run,
 )
 from surff.experiments.statistics import Summary, summarise
-from surff.experiments.store import row_key, store_trials
-from surff.experiments.table2 import Silent, Trial
+from surff.experiments.store import ResultStore
+from surff.experiments.table import (
+    MISSING,
+    Report,
+    Table,
+    format_seconds,
+    format_summary,
+)
 from surff.inspection import KernelErrors
 from surff.kernels import KERNELS
-from surff.selection import LANDMARK_RULES
 
 __all__ = [
+    "DRAW_NAMES",
     "ERRORS",
     "FIT_ROWS",
-    "KEY",
-    "LANDMARKS",
     "Approximation",
-    "Rows",
-    "captions",
+    "approximation_captions",
+    "approximation_report",
     "load_rows",
-    "rich_approximation",
+    "map_features",
     "run_approximation",
-    "select_rows",
+    "trial_part",
     "trial_rows",
-    "write_approximation",
 ]
 
-#: What tells rows apart.
-KEY = ("dataset", "kernel", "gamma", "alpha", "method", "multiple", "trial", "seed")
+#: Values of ``draw``.
+DRAW_NAMES = tuple(name for name in DRAW_LABELS if not name.startswith("nystroem-"))
 
-#: Rules that choose landmarks.
-LANDMARKS = (*LANDMARK_RULES, "kmeans")
-
-#: Rows that maps are fitted to, at most; the errors are taken on some of them.
+#: Rows that maps are fitted to, at most: more change no error. The errors are taken on
+#: some of them.
 FIT_ROWS = 10_000
 
 #: Errors in the order of the tables, with their printed names.
@@ -84,19 +88,19 @@ LARGEST_S = {
 
 
 @dataclass(frozen=True)
-class Approximation:
-    """What to run.
+class Approximation(Experiment):
+    r"""What to run.
 
     Attributes
     ----------
     dataset : str
         Name in `surff.datasets`.
     kernel : str
-        Key of `surff.kernels.KERNELS`.
+        Value of ``kernel`` of `surff.FourierFeatures`.
     draws : tuple of str
-        Keys of `surff.draws.DRAWS`.
+        Values of ``draw`` of `surff.FourierFeatures`.
     landmarks : tuple of str
-        Names in ``LANDMARKS``; may be empty.
+        Values of ``landmarks`` of `surff.NystroemFeatures`; may be empty.
     multiples : tuple of int
         Numbers of frequencies s in multiples of the number of columns d, >= 1.
     trials : int
@@ -105,73 +109,69 @@ class Approximation:
         Bandwidth, > 0.
     alpha : float
         Regularisation in Delta, > 0, relative to the number of rows: the paper's
-        :math:`\\lambda`.
+        :math:`\lambda`.
     seed : int
-        Of everything random, >= 0.
+        Seed of all random choices, >= 0.
 
     Raises
     ------
     ValueError
-        A name or number is not one of those; the message lists what is.
+        A name or number is not valid; the message lists what is.
     """
+
+    KEY: ClassVar = (
+        *("dataset", "kernel", "gamma", "alpha"),
+        *("method", "multiple", "trial", "seed"),
+    )
+    ORDER: ClassVar = ("method", "multiple", "trial")
 
     dataset: str = "eeg"
     kernel: str = "rbf"
-    draws: tuple[str, ...] = tuple(DRAWS)
-    landmarks: tuple[str, ...] = LANDMARKS
+    draws: tuple[str, ...] = DRAW_NAMES
+    landmarks: tuple[str, ...] = tuple(LANDMARKS)
     multiples: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     trials: int = 10
     gamma: str | float = "scale"
     alpha: float = 1e-3
     seed: int = 0
 
-    def __post_init__(self):
-        for argument, names, valid in (
-            ("dataset", (self.dataset,), DATASETS),
-            ("kernel", (self.kernel,), KERNELS),
-            ("draws", self.draws, DRAWS),
-            ("landmarks", self.landmarks, LANDMARKS),
-        ):
-            for name in names:
-                if name not in valid:
-                    raise ValueError(
-                        f"{argument} must be one of {', '.join(valid)}, got {name!r}."
-                    )
-        numbers = [("trials", self.trials, 1), ("seed", self.seed, 0)]
-        numbers += [("multiples", multiple, 1) for multiple in self.multiples]
-        for argument, value, least in numbers:
-            if not isinstance(value, int) or value < least:
-                raise ValueError(
-                    f"{argument} must be an integer of at least {least}, got {value!r}."
-                )
-        for argument, items in (
-            ("multiples", self.multiples),
-            ("draws and landmarks", self.draws + self.landmarks),
-        ):
-            if not items:
-                raise ValueError(f"{argument} must have at least one item, got none.")
+    def __post_init__(self) -> None:
+        check_names("dataset", (self.dataset,), DATASETS)
+        check_names("kernel", (self.kernel,), KERNELS)
+        if not self.draws + self.landmarks:
+            raise ValueError("draws and landmarks must have at least one item.")
+        if self.draws:
+            check_names("draws", self.draws, DRAW_NAMES)
+        if self.landmarks:
+            check_names("landmarks", self.landmarks, LANDMARKS)
+        self.check_numbers()
         if self.gamma not in ("scale", "median") and not _positive(self.gamma):
             raise ValueError(
                 f"gamma must be 'scale', 'median' or positive, got {self.gamma!r}."
             )
         if not _positive(self.alpha):
             raise ValueError(f"alpha must be positive, got {self.alpha!r}.")
-        object.__setattr__(self, "multiples", tuple(sorted(set(self.multiples))))
 
     @property
-    def methods(self):
+    def methods(self) -> tuple[str, ...]:
         """Names of the methods in the order of the tables."""
-        wanted = {*self.draws, *map(landmark_method, self.landmarks)}
-        return tuple(name for name in DRAW_LABELS if name in wanted)
+        wanted = {*self.draws, *(f"nystroem-{rule}" for rule in self.landmarks)}
+        return in_order(wanted, DRAW_LABELS)
+
+    def plan(self) -> Iterator[tuple[str, int, int, Sequence[str]]]:
+        """See `Experiment`; every size of a trial before the next trial."""
+        for trial in range(self.trials):
+            for multiple in self.multiples:
+                yield self.dataset, multiple, trial, self.methods
+
+    def cost(self, dataset: str, multiple: int, methods: Sequence[str]) -> float:
+        """See `Experiment`; the norms of n by n matrices cost the same at any size."""
+        s = multiple * DATASETS[dataset].n_features
+        return len(methods) * (1e9 + 1e6 * s + 5.0 * s**3)
 
 
 def _positive(value):
     return isinstance(value, (int, float)) and 0.0 < value < math.inf
-
-
-def landmark_method(rule):
-    """Name of the method that a landmark rule is."""
-    return f"nystroem-{rule}"
 
 
 class Rows(NamedTuple):
@@ -181,8 +181,8 @@ class Rows(NamedTuple):
     X: np.ndarray  # (n_samples, n_features)
 
 
-def load_rows(name):
-    """Load all rows of a data set, columns standardised as in the protocol ``fair``.
+def load_rows(name: str) -> Rows:
+    """Load all rows of a data set with columns standardised as in ``fair``.
 
     Parameters
     ----------
@@ -201,56 +201,16 @@ def load_rows(name):
 # -- running ---------------------------------------------------------------------------
 
 
-def row_of(config, multiple, trial, method):
-    """The part of a row that ``KEY`` looks at, as a dict."""
-    return {
-        "dataset": config.dataset,
-        "kernel": config.kernel,
-        "gamma": config.gamma,
-        "alpha": config.alpha,
-        "method": method,
-        "multiple": multiple,
-        "trial": trial,
-        "seed": config.seed,
-    }
-
-
-def missing_trials(config, store):
-    """Trials that are not stored yet, every size of one before the next.
-
-    Parameters
-    ----------
-    config : Approximation
-    store : ResultStore
-
-    Returns
-    -------
-    trials : list of Trial
-    """
-    trials = []
-    for trial in range(config.trials):
-        for multiple in config.multiples:
-            methods = tuple(
-                method
-                for method in config.methods
-                if row_key(row_of(config, multiple, trial, method), KEY) not in store
-            )
-            if methods:
-                # The norms of n by n matrices cost the same at every size.
-                s = multiple * DATASETS[config.dataset].n_features
-                cost = len(methods) * (1e9 + 1e6 * s + 5.0 * s**3)
-                trials.append(Trial(config.dataset, multiple, trial, methods, cost))
-    return trials
-
-
-def run_approximation(config, store, progress=None):
+def run_approximation(
+    config: Approximation, store: ResultStore, progress: Silent | None = None
+) -> None:
     """Run the trials that are missing and store each as it ends.
 
     Parameters
     ----------
     config : Approximation
     store : ResultStore
-        With ``KEY`` as its key; gains the rows.
+        With ``Approximation.KEY`` as its key; gains the rows.
     progress : Silent or another object with its methods, optional
 
     Raises
@@ -258,46 +218,46 @@ def run_approximation(config, store, progress=None):
     DatasetNotFoundError, DatasetCorruptError
         The data set cannot be had.
     KeyboardInterrupt
-        Passed on; what was finished is stored.
+        Passed on; finished trials are stored.
     """
-    progress = Silent() if progress is None else progress
-    trials = missing_trials(config, store)
-    data = load_rows(config.dataset) if trials else None
-    part = None
+
+    def load_warm(name):
+        data = load_rows(name)
+        _warm_up(config, data.X[:64])
+        return data
+
+    rows = Last(load_warm)
+    parts = Last(lambda name, trial: trial_part(rows(name), config, trial))
 
     def run_trial(trial):
-        nonlocal part
-        if part is None:
-            _warm_up(config, data.X[:64])
-        if part is None or part.trial != trial.trial:
-            part = trial_part(data, config, trial.trial)
-        return trial_rows(data, config, trial, part)
+        part = parts(trial.dataset, trial.trial)
+        return trial_rows(rows(trial.dataset), config, trial, part)
 
-    store_trials(trials, run_trial, store, progress)
+    run(config, store, run_trial, progress)
 
 
 class TrialPart(NamedTuple):
     """Rows of one trial and what the errors of all sizes are taken against."""
 
-    trial: int
     fit: np.ndarray  # (n_fit, n_features)
     sample: np.ndarray  # (n_rows, n_features)
     gamma: float
     errors: KernelErrors
 
 
-def trial_part(data, config, trial):
+def trial_part(data: Rows, config: Approximation, trial: int) -> TrialPart:
     """Rows of a trial, the same at every size, and their exact kernel."""
     rng = np.random.default_rng(seed_sequence(config.seed, data, trial))
     fit = data.X[rng.permutation(len(data.X))[:FIT_ROWS]]
     sample = fit[:N_ROWS]
     gamma = FourierFeatures(2, gamma=config.gamma).fit(fit).gamma_
     K = KERNELS[config.kernel]().kernel(sample, gamma=gamma)
-    errors = KernelErrors(K, config.alpha * len(sample))
-    return TrialPart(trial, fit, sample, gamma, errors)
+    return TrialPart(fit, sample, gamma, KernelErrors(K, config.alpha * len(sample)))
 
 
-def trial_rows(data, config, trial, part=None):
+def trial_rows(
+    data: Rows, config: Approximation, trial: Trial, part: TrialPart
+) -> list[dict]:
     """Errors and generation times of the methods in one trial.
 
     Parameters
@@ -305,9 +265,9 @@ def trial_rows(data, config, trial, part=None):
     data : Rows
     config : Approximation
     trial : Trial
-        Its methods are computed.
-    part : TrialPart, optional
-        Of that trial, where it is at hand.
+        Its methods are run.
+    part : TrialPart
+        Of that trial.
 
     Returns
     -------
@@ -316,41 +276,33 @@ def trial_rows(data, config, trial, part=None):
         ``generation_time``, the seconds to draw or choose and to map the rows once, or
         the reason ``left_out``.
     """
-    part = trial_part(data, config, trial.trial) if part is None else part
     n_features = part.fit.shape[1]
-    n_frequencies = trial.multiple * n_features
-    rng = np.random.default_rng(
-        seed_sequence(config.seed, data, trial.trial, trial.multiple)
-    )
-    map_seed = int(rng.integers(2**31))
+    s = trial.multiple * n_features
+    seeds = seed_sequence(config.seed, data, trial.trial, trial.multiple)
+    map_seed = int(np.random.default_rng(seeds).integers(2**31))
     found = []
     for method in trial.methods:
         row = {
-            **row_of(config, trial.multiple, trial.trial, method),
-            "n_frequencies": n_frequencies,
+            **config.row_of(config.dataset, trial.multiple, trial.trial, method),
+            "n_frequencies": s,
             "n_rows": len(part.sample),
             "n_fit": len(part.fit),
             "gamma_": part.gamma,
         }
-        reason = out_of_range(method, n_frequencies, n_features, len(part.fit))
+        reason = out_of_range(method, s, n_features, len(part.fit))
         if reason is None:
-            features = features_of(
-                method, 2 * n_frequencies, config.kernel, part.gamma, map_seed
-            )
+            features = map_features(method, 2 * s, config.kernel, part.gamma, map_seed)
             try:
                 Z, seconds = timed(_generate, features, part.fit, part.sample)
+                row |= {**part.errors(Z), "generation_time": seconds}
             except (TypeError, ValueError) as error:  # the draw does not allow this
                 reason = str(error)
-        if reason is None:
-            row |= {**part.errors(Z), "generation_time": seconds}
-        else:
-            row["left_out"] = reason
-        found.append(row)
+        found.append(row if reason is None else {**row, "left_out": reason})
     return found
 
 
 def out_of_range(method, n_frequencies, n_features, n_fit):
-    """Why a method is of no use at a size that it allows, or None."""
+    """Reason why a method is of no use at a size that it allows, or None."""
     for limits, size, symbol in (
         (LARGEST_D, n_features, "d"),
         (LARGEST_S, n_frequencies, "s"),
@@ -363,23 +315,15 @@ def out_of_range(method, n_frequencies, n_features, n_fit):
     return None
 
 
-def features_of(method, n_components, kernel, gamma, random_state):
+def map_features(
+    method: str, n_components: int, kernel: str, gamma: float, random_state: int
+) -> FourierFeatures | NystroemFeatures:
     """The transformer of a method."""
-    if method in DRAWS:
-        return FourierFeatures(
-            n_components,
-            kernel=kernel,
-            gamma=gamma,
-            draw=method,
-            random_state=random_state,
-        )
-    return NystroemFeatures(
-        n_components,
-        kernel=kernel,
-        gamma=gamma,
-        landmarks=method.removeprefix("nystroem-"),
-        random_state=random_state,
-    )
+    shared = {"kernel": kernel, "gamma": gamma, "random_state": random_state}
+    if method in DRAW_NAMES:
+        return FourierFeatures(n_components, draw=method, **shared)
+    rule = method.removeprefix("nystroem-")
+    return NystroemFeatures(n_components, landmarks=rule, **shared)
 
 
 def _generate(features, fit, sample):
@@ -389,37 +333,14 @@ def _generate(features, fit, sample):
 def _warm_up(config, X):
     """Compile or load what the methods need before anything is timed."""
     for method in config.methods:
-        with suppress(TypeError, ValueError):  # what is not allowed is said later
-            _generate(features_of(method, 8, config.kernel, 1.0, 0), X, X)
-
-
-def select_rows(config, rows):
-    """Rows that belong to a run, of all that a store holds.
-
-    Parameters
-    ----------
-    config : Approximation
-    rows : sequence of dict
-
-    Returns
-    -------
-    rows : list of dict
-        Ordered by method, multiple and trial.
-    """
-    by_key = {row_key(row, KEY): row for row in rows}
-    keys = (
-        row_key(row_of(config, multiple, trial, method), KEY)
-        for method in config.methods
-        for multiple in config.multiples
-        for trial in range(config.trials)
-    )
-    return [by_key[key] for key in keys if key in by_key]
+        with suppress(TypeError, ValueError):  # the reason is stored later
+            _generate(map_features(method, 8, config.kernel, 1.0, 0), X, X)
 
 
 # -- rendering -------------------------------------------------------------------------
 
 
-def captions(config, rows):
+def approximation_captions(config: Approximation, rows: Sequence[dict]) -> list[str]:
     """Sentences that say what the tables and the picture show.
 
     Parameters
@@ -431,7 +352,7 @@ def captions(config, rows):
     Returns
     -------
     sentences : list of str
-        The errors, the methods, the data, and what is left out with the reasons.
+        The errors, the methods, the data, and the combinations left out with reasons.
     """
     row = rows[0]
     n, n_fit = row["n_rows"], row["n_fit"]
@@ -481,20 +402,20 @@ class Cell(NamedTuple):
     seconds: float
 
 
-def summaries(rows):
+def summaries(rows: Sequence[dict]) -> dict[tuple[str, int], Cell]:
     """Boil trials down to cells.
 
     Parameters
     ----------
     rows : sequence of dict
-        Those left out are passed over.
+        Rows without errors are skipped.
 
     Returns
     -------
     cells : dict
         Maps ``(method, multiple)`` to `Cell`, in the order of the rows.
     """
-    trials = {}
+    trials: dict[tuple[str, int], list[dict]] = {}
     for row in rows:
         if "left_out" not in row:
             trials.setdefault((row["method"], row["multiple"]), []).append(row)
@@ -507,138 +428,78 @@ def summaries(rows):
     }
 
 
-def _grid(config, rows, spread):
-    """Header, and a list of lines of text for each error and for the time."""
+def _grid(config, rows):
+    """Table of the errors and of the time."""
     cells = summaries(rows)
-    header = ["", "method", *map(_size, config.multiples)]
     shown = [m for m in config.methods if any(key[0] == m for key in cells)]
-
-    def lines(name, text):
-        for i, method in enumerate(shown):
+    body = []
+    for name in (*ERRORS, "time"):
+        for method in shown:
             found = [cells.get((method, multiple)) for multiple in config.multiples]
-            texts = [MISSING if cell is None else text(cell) for cell in found]
-            yield [name if i == 0 else "", DRAW_LABELS[method], *texts]
-
-    sections = [
-        list(lines(label, lambda cell, name=name: _number(cell.errors[name], spread)))
-        for name, label in ERRORS.items()
-    ]
-    times = lines("time", lambda cell: format_seconds(cell.seconds))
-    return header, [*sections, list(times)]
-
-
-def _number(summary, spread):
-    if not spread or math.isnan(summary.std):
-        return f"{summary.mean:.3g}"
-    return f"{summary.mean:.3g} ± {summary.std:.1g}"
-
-
-def rich_approximation(config, rows):
-    """The means as a table for the terminal.
-
-    Parameters
-    ----------
-    config : Approximation
-    rows : sequence of dict
-
-    Returns
-    -------
-    table : rich.table.Table
-    """
-    from rich import box
-    from rich.table import Table
-
-    header, sections = _grid(config, rows, spread=False)
-    table = Table(
-        title=f"{config.dataset}, kernel {config.kernel}: error by s",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
+            label = ERRORS.get(name, name) if method == shown[0] else ""
+            body.append([label, DRAW_LABELS[method], *(_text(c, name) for c in found)])
+    return Table(
+        ["", "method", *map(_size, config.multiples)],
+        body,
+        f"{config.dataset}, kernel {config.kernel}: error by s",
+        section=len(shown),
+        n_labels=2,
     )
-    for i, name in enumerate(header):
-        table.add_column(name, justify="left" if i < 2 else "right", no_wrap=True)
-    for lines in sections:
-        for line in lines:
-            table.add_row(*line, end_section=line is lines[-1])
-    return table
 
 
-def write_approximation(config, rows, out):
-    """Write ``approximation-<dataset>-<kernel>`` as Markdown, LaTeX, CSV and pictures.
+def _text(cell, name):
+    if cell is None:
+        return MISSING
+    if name == "time":
+        return format_seconds(cell.seconds)
+    return format_summary(cell.errors[name], ".3g", ".1g")
+
+
+def _numbers(rows):
+    """Table of every number in full."""
+    keys = ["dataset", "kernel", "alpha", "method", "multiple", "n_frequencies"]
+    spreads = [column for name in ERRORS for column in (name, f"{name}_std")]
+    cells, numbers = summaries(rows), {}
+    for row in rows:
+        place = row["method"], row["multiple"]
+        if place in numbers:
+            continue
+        numbers[place] = [row[name] for name in keys]
+        if place in cells:
+            cell = cells[place]
+            values = [x for s in cell.errors.values() for x in (s.mean, s.std)]
+            numbers[place] += [cell.errors["delta"].n, *values, cell.seconds, ""]
+        else:
+            numbers[place] += [0, *[""] * (len(spreads) + 1), row["left_out"]]
+    header = [*keys, "trials", *spreads, "generation_time", "left_out"]
+    return Table(header, list(numbers.values()))
+
+
+def approximation_report(config: Approximation, rows: Sequence[dict]) -> Report:
+    """Table, numbers and picture.
 
     Parameters
     ----------
     config : Approximation
     rows : sequence of dict
         As `select_rows` returns, at least one.
-    out : Path
-        Directory; made if missing.
 
     Returns
     -------
-    paths : list of Path
-        ``.md``, ``.tex`` and ``.csv``, and ``.png`` and ``.svg`` where there is
-        anything to draw.
+    Report
+        ``approximation-<dataset>-<kernel>.md``, ``.tex`` and ``.csv``, and ``.png`` and
+        ``.svg`` where there is anything to draw.
     """
-    out.mkdir(parents=True, exist_ok=True)
     stem = f"approximation-{config.dataset}-{config.kernel}"
-    sentences = captions(config, rows)
-    texts = {
-        f"{stem}.md": _markdown(config, rows, sentences),
-        f"{stem}.tex": _latex(stem, config, rows, sentences),
-        f"{stem}.csv": _csv(config, rows),
-    }
-    for name, text in texts.items():
-        (out / name).write_text(text, encoding="utf-8")
-    paths = [out / name for name in texts]
+    table, sentences = _grid(config, rows), approximation_captions(config, rows)
     drawn = [row for row in rows if "left_out" not in row]
-    if drawn:
-        paths += save(approximation_figure(drawn, config, sentences), out / stem)
-    return paths
-
-
-def _markdown(config, rows, sentences):
-    header, sections = _grid(config, rows, spread=True)
-    lines = [f"# {config.dataset}, kernel {config.kernel}: error by s", ""]
-    lines += [f"- {sentence}" for sentence in sentences]
-    titles = ("Spectral error", "Frobenius error", "Delta", "Time")
-    for title, section in zip(titles, sections, strict=True):
-        body = [line[1:] for line in section]
-        lines += ["", f"## {title}", "", *markdown_grid(header[1:], body)]
-    return "\n".join(lines) + "\n"
-
-
-def _latex(stem, config, rows, sentences):
-    header, sections = _grid(config, rows, spread=True)
-    body = []
-    for section in sections:
-        body.append("\\midrule")
-        body += [tex_row(map(tex, line)) for line in section]
-    head = [tex_row(map(tex, header))]
-    lines = latex_float(stem, " ".join(sentences), head, body)
-    return "\n".join(["% Needs \\usepackage{booktabs,graphicx}", *lines, ""])
-
-
-def _csv(config, rows):
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    spreads = [column for name in ERRORS for column in (name, f"{name}_std")]
-    keys = ["dataset", "kernel", "alpha", "method", "multiple", "n_frequencies"]
-    writer.writerow([*keys, "trials", *spreads, "generation_time", "left_out"])
-    cells = summaries(rows)
-    first = {}
-    for row in rows:
-        first.setdefault((row["method"], row["multiple"]), row)
-    for key, row in first.items():
-        if key in cells:
-            cell = cells[key]
-            values = [x for s in cell.errors.values() for x in (s.mean, s.std)]
-            values.append(cell.seconds)
-            texts = ["" if math.isnan(x) else f"{x:.6g}" for x in values]
-            texts = [cell.errors["delta"].n, *texts, ""]
-        else:
-            texts = [0, *[""] * (len(spreads) + 1), row["left_out"]]
-        writer.writerow([*(row[name] for name in keys), *texts])
-    return out.getvalue()
+    draw = partial(approximation_figure, drawn, config, sentences)
+    return Report(
+        stem,
+        table.title,
+        [table],
+        sentences,
+        _numbers(rows),
+        latex=stem,
+        figures={stem: draw} if drawn else {},
+    )

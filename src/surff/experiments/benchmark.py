@@ -7,91 +7,79 @@ alone, and its time includes the tuning:
 - kernel methods: gamma uphill in the score of 5 folds from ``1 / d``, on at most
   10,000 rows and 32 d frequencies, then alpha on all rows by 5 folds; adaptations start
   from the gamma of plain RFF, and "auto" finds its own;
-- exact kernel ridge: gamma and alpha by 3 folds on 2,000 rows, then a fit to at most
-  20,000; xRFM, where it is installed, likewise: bandwidth and form of its metric, and
-  rounds until a tenth of the rows no longer improves;
-- boosting (scikit-learn's and, where it is installed, XGBoost's) and the multilayer
-  perceptron: a small grid by 3 folds on at most 10,000 rows, and rounds or epochs until
-  a tenth of the rows no longer improves.
+- methods of other libraries: see `surff.experiments.peers`.
 
 Columns are standardised by training statistics, EEG clipped at 10 interquartile ranges
 first; or, where a task says so, replaced by their normal scores. Scores are accuracies,
 or R2 for a regression.
 
 Every method runs on one thread, and its times are processor time: what an idle machine
-would take, whatever else runs. So several processes may share out the tasks and write
-to one store.
+would take, whatever else runs. So several processes may share the tasks and write to
+one store.
 """
+
+from __future__ import annotations
 
 import pickle
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import (
-    GridSearchCV,
-    KFold,
-    StratifiedKFold,
-    train_test_split,
-)
-from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.preprocessing import LabelBinarizer, QuantileTransformer
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.preprocessing import QuantileTransformer
 from threadpoolctl import threadpool_limits
 
+from surff import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.datasets import DATASETS, load
-from surff.estimators import KernelRidgeClassifier, KernelRidgeRegressor
-from surff.experiments.methods import PEERS, all_methods, features_of, why_not
+from surff.experiments.methods import PEERS, all_methods, why_not
+from surff.experiments.peers import Fitted, fit_peer, score_of
 from surff.experiments.protocol import (
-    GAMMA_ROWS,
     Part,
     choose_gamma,
+    fair_features,
     seed_sequence,
-    some_rows,
     standardised,
 )
-from surff.experiments.store import row_key, store_trials
-from surff.experiments.table2 import Silent, Trial, check_at_least, check_names
+from surff.experiments.runner import (
+    Experiment,
+    Last,
+    Silent,
+    Trial,
+    check_names,
+    gram_cost,
+    in_order,
+    run,
+)
+from surff.experiments.store import ResultStore
 
 __all__ = [
     "KERNEL_METHODS",
-    "KEY",
     "SUITES",
     "TASKS",
+    "WITHOUT_SIZE",
     "Benchmark",
-    "EarlyStoppedXGBoost",
-    "EarlyStoppedXRFM",
-    "ExactKernelRidge",
     "Task",
     "load_task",
     "method_labels",
     "run_benchmark",
-    "select_rows",
     "split_rows",
     "trial_row",
 ]
-
-#: What tells rows apart.
-KEY = ("dataset", "method", "multiple", "trial", "seed")
 
 
 class TaskDescription(NamedTuple):
     """Where a task comes from and how its rows are split."""
 
     dataset: str
-    parts: tuple = (None,)  # with two, the first is for training and the second to test
+    parts: tuple[str | None, ...] = (None,)  # or one for training and one to test
     chunks: int = 0  # > 0: runs of consecutive rows that stay together
     scores: bool = False  # normal scores in place of standardised columns
 
 
-#: Tasks by name. Rows of EEG are one recording: random halves leave to the training
-#: part the neighbours in time of every row to test, "eeg-time" keeps twenty stretches
+#: Tasks by name. Rows of EEG are one recording: after a random split the training part
+#: has the neighbours in time of every test row, so "eeg-time" keeps twenty stretches
 #: together. Columns of magic04 have heavy tails: "magic04-scores" makes them normal.
 TASKS = {
     "eeg": TaskDescription("eeg"),
@@ -129,32 +117,20 @@ KERNEL_METHODS = (
     "nystroem-rpcholesky",
 )
 
-#: Peers that have no number of frequencies; they run once a split.
+#: Peers that have no number of frequencies; they run once per split.
 WITHOUT_SIZE = ("boosting", "xgboost", "kernel-ridge", "xrfm")
-
-#: Peers with a matrix of all rows by all rows.
-EXACT = ("kernel-ridge", "xrfm")
-
-#: Rows that these are tuned on and fitted to, at most, and xRFM's in one matrix.
-EXACT_TUNING_ROWS, EXACT_ROWS, LEAF_ROWS = 2_000, 20_000, 10_000
 
 #: Normal scores end here, in standard deviations: those of 1,000 rows would.
 LARGEST_SCORE = 3.0
 
-#: Grids of the peers.
-BOOSTING_GRID = {"learning_rate": [0.05, 0.2], "max_leaf_nodes": [15, 63]}
-XGBOOST_GRID = {"learning_rate": [0.05, 0.2], "max_depth": [6, 10]}
-XRFM_GRID = {"bandwidth": [3.0, 10.0, 30.0], "diagonal": [False, True]}
-MLP_GRID = {"alpha": [1e-5, 1e-2], "learning_rate_init": [1e-3, 1e-2]}
 
-
-def method_labels():
+def method_labels() -> dict[str, str]:
     """Names and printed names of the methods, in table order."""
     return {**{name: all_methods()[name] for name in KERNEL_METHODS}, **PEERS}
 
 
 @dataclass(frozen=True)
-class Benchmark:
+class Benchmark(Experiment):
     """What to run.
 
     Attributes
@@ -168,13 +144,16 @@ class Benchmark:
     splits : int
         Repetitions, >= 1.
     seed : int
-        Of everything random, >= 0.
+        Seed of all random choices, >= 0.
 
     Raises
     ------
     ValueError
-        A name or number is not one of those; the message lists what is.
+        A name or number is not valid; the message lists what is.
     """
+
+    KEY: ClassVar = ("dataset", "method", "multiple", "trial", "seed")
+    ORDER: ClassVar = ("dataset", "method", "multiple", "trial")
 
     tasks: tuple[str, ...] = SUITES["core"]
     methods: tuple[str, ...] = (*KERNEL_METHODS, *PEERS)
@@ -182,27 +161,37 @@ class Benchmark:
     splits: int = 10
     seed: int = 0
 
-    def __post_init__(self):
-        labels = method_labels()
+    def __post_init__(self) -> None:
         check_names("tasks", self.tasks, TASKS)
-        check_names("methods", self.methods, labels)
-        if not self.multiples:
-            raise ValueError("multiples must have at least one number, got none.")
-        check_at_least("splits", self.splits, 1)
-        check_at_least("seed", self.seed, 0)
-        for multiple in self.multiples:
-            check_at_least("multiples", multiple, 1)
-        order = [name for name in labels if name in self.methods]
+        check_names("methods", self.methods, method_labels())
+        self.check_numbers("splits")
         object.__setattr__(self, "tasks", tuple(dict.fromkeys(self.tasks)))
-        object.__setattr__(self, "methods", tuple(order))
-        object.__setattr__(self, "multiples", tuple(sorted(set(self.multiples))))
+        object.__setattr__(self, "methods", in_order(self.methods, method_labels()))
 
-    def sizes(self, task, method):
+    def sizes(self, task: str, method: str) -> tuple[int, ...]:
         """Multiples at which a method runs; 0 for one that has no number."""
         if method in WITHOUT_SIZE:
             return (0,)
         d = DATASETS[TASKS[task].dataset].n_features
         return tuple(m for m in self.multiples if not why_not(method, d, m))
+
+    def can_run(self, method: str) -> bool:
+        """See `Experiment`."""
+        return method not in PEERS or why_not(method, 1, 1) is None
+
+    def plan(self) -> Iterator[tuple[str, int, int, Sequence[str]]]:
+        """See `Experiment`; one method per trial, all of a split before the next."""
+        for task in self.tasks:
+            for trial in range(self.splits):
+                for method in self.methods:
+                    for multiple in self.sizes(task, method):
+                        yield task, multiple, trial, (method,)
+
+    def cost(self, dataset: str, multiple: int, methods: Sequence[str]) -> float:
+        """See `Experiment`; methods without a size count as 4 d."""
+        data = DATASETS[TASKS[dataset].dataset]
+        n, s = sum(data.n_samples.values()), max(multiple, 4) * data.n_features
+        return len(methods) * gram_cost(n, s)
 
 
 class Task(NamedTuple):
@@ -216,7 +205,7 @@ class Task(NamedTuple):
     chunks: int
 
 
-def load_task(name):
+def load_task(name: str) -> Task:
     """Load a task of the benchmark.
 
     Parameters
@@ -246,7 +235,7 @@ def load_task(name):
     return Task(name, X, y, classification, n_train, chunks)
 
 
-def split_rows(task, trial, seed):
+def split_rows(task: Task, trial: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Training and test rows of a trial.
 
     Parameters
@@ -305,32 +294,17 @@ def normal_scores(part):
     return part._replace(X=within(part.X), test_X=within(part.test_X))
 
 
-# -- methods ---------------------------------------------------------------------------
-
-
-class Fitted(NamedTuple):
-    """A tuned and fitted model."""
-
-    model: object
-    tune_time: float  # seconds, of which
-    fit_time: float  # seconds, tuning included
+# -- running ---------------------------------------------------------------------------
 
 
 def fit_kernel_method(method, part, classification, multiple, fold_seed, map_seed):
     """Tune and fit a method of surff by the rule of the module."""
-    n_features = part.X.shape[1]
+    kind, folds = KernelRidgeRegressor, KFold
     if classification:
-        folds = StratifiedKFold(5, shuffle=True, random_state=fold_seed)
-        model = KernelRidgeClassifier(cv=folds, keep_equations=False)
-    else:
-        folds = KFold(5, shuffle=True, random_state=fold_seed)
-        model = KernelRidgeRegressor(cv=folds, keep_equations=False)
-
-    def features_at(method, gamma, multiple, n_samples):
-        return features_of(
-            method, "fair", n_features, multiple, gamma, map_seed, n_samples
-        )
-
+        kind, folds = KernelRidgeClassifier, StratifiedKFold
+    cv = folds(5, shuffle=True, random_state=fold_seed)
+    model = kind(cv=cv, keep_equations=False)
+    features_at = fair_features(part, map_seed)
     start = time.process_time()
     gamma, _ = choose_gamma(
         model, method, features_at, part.X, part.y, multiple, fold_seed
@@ -341,266 +315,16 @@ def fit_kernel_method(method, part, classification, multiple, fold_seed, map_see
     return Fitted(model, tune_time, time.process_time() - start)
 
 
-class Scored(BaseEstimator):
-    """A model for class numbers or numbers, as its ``classification`` says."""
-
-    def score(self, X, y):
-        """Accuracy or R2."""
-        return _score(self.predict(X), y, self.classification)
-
-
-class ExactKernelRidge(Scored):
-    """Kernel ridge on the whole kernel matrix, for numbers or class labels.
-
-    Parameters
-    ----------
-    gamma : float, default=1.0
-        Bandwidth of the Gaussian kernel.
-    alpha : float, default=1.0
-        Regularisation.
-    classification : bool, default=True
-        Labels, one against the rest, or numbers.
-    """
-
-    def __init__(self, gamma=1.0, alpha=1.0, classification=True):
-        self.gamma = gamma
-        self.alpha = alpha
-        self.classification = classification
-
-    def fit(self, X, y):
-        """Solve for the coefficients of the rows, ``O(n^3)``."""
-        self.ridge_ = KernelRidge(kernel="rbf", gamma=self.gamma, alpha=self.alpha)
-        if self.classification:
-            self.labels_ = LabelBinarizer(neg_label=-1)
-            y = self.labels_.fit_transform(y).astype(np.float64)
-        self.offset_ = y.mean(axis=0)
-        self.ridge_.fit(X, y - self.offset_)
-        return self
-
-    def predict(self, X):
-        """Labels or numbers, some rows at a time."""
-        blocks = np.array_split(np.arange(len(X)), len(X) // 2000 + 1)
-        found = np.concatenate([self.ridge_.predict(X[rows]) for rows in blocks])
-        found = found + self.offset_
-        return self.labels_.inverse_transform(found) if self.classification else found
-
-
-class EarlyStoppedXGBoost(Scored):
-    """XGBoost that stops when a tenth of the rows, held out, no longer improves.
-
-    Parameters
-    ----------
-    learning_rate : float, default=0.1
-    max_depth : int, default=6
-    classification : bool, default=True
-        Class numbers, or numbers.
-    seed : int, default=0
-        Of the rows held out.
-    """
-
-    def __init__(self, learning_rate=0.1, max_depth=6, classification=True, seed=0):
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.classification = classification
-        self.seed = seed
-
-    def fit(self, X, y):
-        """At most 1,000 rounds on one thread."""
-        import xgboost
-
-        self.classes_ = np.unique(y) if self.classification else None
-        if self.classification:
-            y = np.searchsorted(self.classes_, y)
-        X, X_held, y, y_held = _with_held(X, y, self.classification, self.seed)
-        kind = xgboost.XGBClassifier if self.classification else xgboost.XGBRegressor
-        self.model_ = kind(
-            n_estimators=1000,
-            learning_rate=self.learning_rate,
-            max_depth=self.max_depth,
-            early_stopping_rounds=10,
-            n_jobs=1,
-        )
-        self.model_.fit(X, y, eval_set=[(X_held, y_held)], verbose=False)
-        return self
-
-    def predict(self, X):
-        """Labels or numbers."""
-        found = self.model_.predict(X)
-        return self.classes_[found] if self.classification else found
-
-
-class EarlyStoppedXRFM(Scored):
-    """xRFM with the rounds that do best on a tenth of the rows, held out.
-
-    Parameters
-    ----------
-    bandwidth : float, default=10.0
-        Of its Laplace kernel.
-    diagonal : bool, default=False
-        Metric of the columns' scales alone.
-    classification : bool, default=True
-        Class numbers, or numbers.
-    seed : int, default=0
-        Of the rows held out, and its own.
-    """
-
-    def __init__(self, bandwidth=10.0, diagonal=False, classification=True, seed=0):
-        self.bandwidth = bandwidth
-        self.diagonal = diagonal
-        self.classification = classification
-        self.seed = seed
-
-    def fit(self, X, y):
-        """At most 5 rounds on one thread, in float32."""
-        import torch
-        from xrfm import xRFM
-
-        self.classes_ = np.unique(y) if self.classification else None
-        y = np.searchsorted(self.classes_, y) if self.classification else y[:, None]
-        X, X_held, y, y_held = _with_held(X, y, self.classification, self.seed)
-        kernel = {
-            "kernel": "l2",
-            "bandwidth": self.bandwidth,
-            "exponent": 1.0,
-            "diag": self.diagonal,
-            "bandwidth_mode": "constant",
-        }
-        rounds = {"reg": 1e-3, "iters": 5, "verbose": False, "early_stop_rfm": True}
-        torch.set_num_threads(1)
-        self.model_ = xRFM(
-            rfm_params={"model": kernel, "fit": rounds},
-            max_leaf_size=LEAF_ROWS,
-            device="cpu",
-            tuning_metric="accuracy" if self.classification else "mse",
-            n_threads=1,
-            random_state=self.seed,
-            verbose=False,
-        )
-        kind = np.int64 if self.classification else np.float32
-        self.model_.fit(
-            X.astype(np.float32), y.astype(kind),
-            X_held.astype(np.float32), y_held.astype(kind),
-        )  # fmt: skip
-        return self
-
-    def predict(self, X):
-        """Labels or numbers."""
-        found = np.ravel(self.model_.predict(X.astype(np.float32)))
-        return self.classes_[found] if self.classification else found
-
-
-def _with_held(X, y, classification, seed):
-    """Rows to fit, a tenth of the rows to stop by, and the targets of both."""
-    return train_test_split(
-        X, y, test_size=0.1, random_state=seed, stratify=y if classification else None
-    )
-
-
-def _score(predicted, y, classification):
-    if classification:
-        return float(np.mean(predicted == y))
-    return float(1.0 - np.mean((y - predicted) ** 2) / np.var(y))
-
-
-def fit_peer(method, part, classification, multiple, fold_seed, map_seed):
-    """Tune and fit a method to compare with by the rule of the module."""
-    d = part.X.shape[1]
-    n_rows = EXACT_TUNING_ROWS if method in EXACT else GAMMA_ROWS
-    if method == "boosting":
-        kind = (
-            HistGradientBoostingClassifier
-            if classification
-            else HistGradientBoostingRegressor
-        )
-        model = kind(max_iter=1000, early_stopping=True, random_state=map_seed)
-        grid = BOOSTING_GRID
-    elif method == "xgboost":
-        model = EarlyStoppedXGBoost(classification=classification, seed=map_seed)
-        grid = XGBOOST_GRID
-    elif method == "mlp":
-        kind = MLPClassifier if classification else MLPRegressor
-        model = kind(
-            hidden_layer_sizes=(2 * multiple * d,), early_stopping=True, max_iter=200,
-            random_state=map_seed,
-        )  # fmt: skip
-        grid = MLP_GRID
-    elif method == "xrfm":
-        model = EarlyStoppedXRFM(classification=classification, seed=map_seed)
-        grid = XRFM_GRID
-    else:
-        model = ExactKernelRidge(classification=classification)
-        grid = {
-            "gamma": 4.0 ** np.arange(-4.0, 3.0) / d,
-            "alpha": 10.0 ** np.arange(-4.0, 2.0),
-        }
-    rng = np.random.default_rng(fold_seed)
-    start = time.process_time()
-    X, y = some_rows(part.X, part.y, n_rows, classification, fold_seed)
-    folds = StratifiedKFold if classification else KFold
-    search = GridSearchCV(
-        model, grid, cv=folds(3, shuffle=True, random_state=fold_seed), refit=False
-    )
-    search.fit(X, y)
-    tune_time = time.process_time() - start
-    rows = slice(None)
-    if method in EXACT and len(part.y) > EXACT_ROWS:
-        rows = np.sort(rng.permutation(len(part.y))[:EXACT_ROWS])
-    model.set_params(**search.best_params_).fit(part.X[rows], part.y[rows])
-    return Fitted(model, tune_time, time.process_time() - start)
-
-
-# -- running ---------------------------------------------------------------------------
-
-
-def row_of(config, task, multiple, trial, method):
-    """The part of a row that ``KEY`` looks at, as a dict."""
-    return {
-        "dataset": task,
-        "method": method,
-        "multiple": multiple,
-        "trial": trial,
-        "seed": config.seed,
-    }
-
-
-def missing_trials(config, store):
-    """Trials that are not stored yet, every method of a split before the next split.
-
-    Parameters
-    ----------
-    config : Benchmark
-    store : ResultStore
-
-    Returns
-    -------
-    trials : list of Trial
-        One method each.
-    """
-    trials = []
-    for task in config.tasks:
-        description = DATASETS[TASKS[task].dataset]
-        n, d = sum(description.n_samples.values()), description.n_features
-        for trial in range(config.splits):
-            for method in config.methods:
-                if method in PEERS and why_not(method, d, 0):
-                    continue  # not installed here; rows of it may be stored
-                for multiple in config.sizes(task, method):
-                    key = row_key(row_of(config, task, multiple, trial, method), KEY)
-                    if key not in store:
-                        s = max(multiple, 4) * d
-                        cost = 1e8 + n * s * (s + 150.0) + 20.0 * s**3
-                        trials.append(Trial(task, multiple, trial, (method,), cost))
-    return trials
-
-
-def run_benchmark(config, store, progress=None):
+def run_benchmark(
+    config: Benchmark, store: ResultStore, progress: Silent | None = None
+) -> None:
     """Run the trials that are missing and store each as it ends.
 
     Parameters
     ----------
     config : Benchmark
     store : ResultStore
-        With ``KEY`` as its key; gains the rows.
+        With ``Benchmark.KEY`` as its key; gains the rows.
     progress : Silent or another object with its methods, optional
 
     Raises
@@ -608,25 +332,20 @@ def run_benchmark(config, store, progress=None):
     DatasetNotFoundError, DatasetCorruptError
         A data set cannot be had.
     KeyboardInterrupt
-        Passed on; what was finished is stored.
+        Passed on; finished trials are stored.
     """
-    task = part = None
+    tasks = Last(load_task)
+    parts = Last(lambda name, trial: prepared(tasks(name), trial, config.seed))
 
     def run_trial(trial):
-        nonlocal task, part
-        if task is None or task.name != trial.dataset:
-            task = part = None  # two data sets are never held at once
-            task = load_task(trial.dataset)
-        if part is None or part[0] != trial.trial:
-            part = trial.trial, prepared(task, trial.trial, config.seed)
-        return [trial_row(task, part[1], config, trial)]
+        part = parts(trial.dataset, trial.trial)
+        return [trial_row(tasks(trial.dataset), part, config, trial)]
 
-    progress = Silent() if progress is None else progress
     with threadpool_limits(1):
-        store_trials(missing_trials(config, store), run_trial, store, progress)
+        run(config, store, run_trial, progress)
 
 
-def trial_row(task, part, config, trial):
+def trial_row(task: Task, part: Part, config: Benchmark, trial: Trial) -> dict:
     """Score, times and size of one method in one trial.
 
     Parameters
@@ -641,8 +360,8 @@ def trial_row(task, part, config, trial):
     Returns
     -------
     row : dict
-        With the names in ``KEY``, ``score``, ``fit_time`` (s of the processor,
-        tuning included), ``tune_time``, ``predict_time`` (s for all test rows),
+        With the names in ``KEY``, ``score``, ``fit_time`` (seconds of the processor,
+        tuning included), ``tune_time``, ``predict_time`` (seconds for all test rows),
         ``model_bytes`` (of the pickled model), ``n_frequencies``, ``n_train`` and
         ``n_test``.
     """
@@ -657,8 +376,8 @@ def trial_row(task, part, config, trial):
     predicted = fitted.model.predict(part.test_X)
     predict_time = time.process_time() - start
     return {
-        **row_of(config, task.name, trial.multiple, trial.trial, method),
-        "score": _score(predicted, part.test_y, task.classification),
+        **config.row_of(task.name, trial.multiple, trial.trial, method),
+        "score": score_of(predicted, part.test_y, task.classification),
         "fit_time": fitted.fit_time,
         "tune_time": fitted.tune_time,
         "predict_time": predict_time,
@@ -667,27 +386,3 @@ def trial_row(task, part, config, trial):
         "n_train": len(part.y),
         "n_test": len(part.test_y),
     }
-
-
-def select_rows(config, rows):
-    """Rows that belong to a run, of all that a store holds.
-
-    Parameters
-    ----------
-    config : Benchmark
-    rows : sequence of dict
-
-    Returns
-    -------
-    rows : list of dict
-        Ordered by task, method, multiple and trial.
-    """
-    by_key = {row_key(row, KEY): row for row in rows}
-    keys = (
-        row_key(row_of(config, task, multiple, trial, method), KEY)
-        for task in config.tasks
-        for method in config.methods
-        for multiple in config.sizes(task, method)
-        for trial in range(config.splits)
-    )
-    return [by_key[key] for key in keys if key in by_key]

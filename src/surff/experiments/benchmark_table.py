@@ -14,38 +14,45 @@ References
    7, 2006.
 """
 
-import csv
-import io
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from surff.experiments.benchmark import TASKS, WITHOUT_SIZE, method_labels
-from surff.experiments.figures import benchmark_figure, save
-from surff.experiments.render import MISSING, format_seconds, markdown_grid, rich_grid
+from surff.experiments.benchmark import TASKS, WITHOUT_SIZE, Benchmark, method_labels
+from surff.experiments.figures import benchmark_figure
 from surff.experiments.statistics import Summary, paired_p_value, summarise
+from surff.experiments.table import (
+    MISSING,
+    Report,
+    Table,
+    format_seconds,
+    format_summary,
+)
 
 __all__ = [
-    "Cell",
+    "BenchmarkCell",
+    "benchmark_captions",
     "benchmark_cells",
-    "captions",
+    "benchmark_report",
     "critical_difference",
     "frequencies_needed",
     "mean_ranks",
-    "rich_benchmark",
-    "write_benchmark",
 ]
 
-#: Level of the tests.
+#: Level of the tests, as in the paper.
 LEVEL = 0.05
 
-#: What "frequencies needed" compares with: plain RFF at this multiple of d.
+#: "Frequencies needed" compares with plain RFF at this multiple of d.
 REFERENCE_MULTIPLE = 16
 
 
-class Cell(NamedTuple):
+class BenchmarkCell(NamedTuple):
     """One method on one task at one size, over its splits."""
 
     score: Summary
@@ -57,45 +64,45 @@ class Cell(NamedTuple):
     n_frequencies: int
 
 
-def benchmark_cells(rows):
+Cells = dict[tuple[str, int, str], BenchmarkCell]
+
+
+def benchmark_cells(rows: Sequence[dict]) -> Cells:
     """Boil splits down to cells.
 
     Parameters
     ----------
     rows : sequence of dict
-        As `surff.experiments.benchmark.select_rows` returns.
+        As `select_rows` returns.
 
     Returns
     -------
     cells : dict
-        Maps ``(task, multiple, method)`` to `Cell`, in the order of the rows.
+        Maps ``(task, multiple, method)`` to `BenchmarkCell`, in the order of the rows.
     """
-    splits = {}
+    splits: dict[tuple, dict[int, dict]] = {}
     for row in rows:
         key = row["dataset"], row["multiple"], row["method"]
         splits.setdefault(key, {})[row["trial"]] = row
     cells = {}
     for (task, multiple, method), found in splits.items():
         reference = splits.get((task, multiple, "rff"), {})
-        scores = {trial: row["score"] for trial, row in found.items()}
-        other = {trial: row["score"] for trial, row in reference.items()}
-
-        def median(name, found=found):
-            return float(np.median([row[name] for row in found.values()]))
-
-        cells[task, multiple, method] = Cell(
+        scores, others = (
+            {trial: row["score"] for trial, row in side.items()}
+            for side in (found, reference)
+        )
+        names = "fit_time", "tune_time", "predict_time", "model_bytes"
+        medians = np.median([[r[name] for name in names] for r in found.values()], 0)
+        cells[task, multiple, method] = BenchmarkCell(
             summarise([100.0 * score for score in scores.values()]),
-            median("fit_time"),
-            median("tune_time"),
-            median("predict_time"),
-            median("model_bytes"),
-            math.nan if method == "rff" else paired_p_value(scores, other),
+            *map(float, medians),
+            math.nan if method == "rff" else paired_p_value(scores, others),
             next(iter(found.values()))["n_frequencies"],
         )
     return cells
 
 
-def mean_ranks(cells, multiple):
+def mean_ranks(cells: Cells, multiple: int) -> tuple[dict[str, float], int]:
     """Mean rank of every method over the tasks, 1 the best, at one size.
 
     Parameters
@@ -110,30 +117,25 @@ def mean_ranks(cells, multiple):
     ranks : dict of str to float
         Of the methods that every task has.
     n_tasks : int
-        One a data set, the first: other tasks of the same data would count it twice.
+        The first task of each data set: others of the same data would count it twice.
     """
-    first = {}
+    first: dict[str, str] = {}
     for task, *_ in cells:
         first.setdefault(TASKS[task].dataset, task)
-    tasks = list(first.values())
-    methods = [
-        method
-        for method in method_labels()
-        if all(_at(cells, task, multiple, method) for task in tasks)
-    ]
-    scores = [
-        [-_at(cells, task, multiple, method).score.mean for method in methods]
-        for task in tasks
-    ]
-    ranks = stats.rankdata(scores, axis=1).mean(axis=0)
-    return dict(zip(methods, map(float, ranks), strict=True)), len(tasks)
+    scores = {}
+    for method in method_labels():
+        found = [
+            cells.get((task, multiple, method)) or cells.get((task, 0, method))
+            for task in first.values()
+        ]
+        if all(found):
+            scores[method] = [-cell.score.mean for cell in found]
+    table = np.reshape(list(scores.values()), (-1, len(first)))
+    ranks = stats.rankdata(table, axis=0).mean(axis=1)
+    return dict(zip(scores, map(float, ranks), strict=True)), len(first)
 
 
-def _at(cells, task, multiple, method):
-    return cells.get((task, multiple, method)) or cells.get((task, 0, method))
-
-
-def critical_difference(n_methods, n_tasks, level=LEVEL):
+def critical_difference(n_methods: int, n_tasks: int, level: float = LEVEL) -> float:
     """Nemenyi's critical difference of mean ranks.
 
     Examples
@@ -145,13 +147,13 @@ def critical_difference(n_methods, n_tasks, level=LEVEL):
     return float(q * math.sqrt(n_methods * (n_methods + 1) / (6.0 * n_tasks)))
 
 
-def frequencies_needed(cells, task):
+def frequencies_needed(cells: Cells, task: str) -> dict[str, int | None]:
     """Smallest multiple at which each method reaches plain RFF at 16 d.
 
     Returns
     -------
     needed : dict of str to int or None
-        None where no size that ran does; empty where RFF did not run at 16 d.
+        None where no size that ran is enough; empty where RFF did not run at 16 d.
     """
     reference = cells.get((task, REFERENCE_MULTIPLE, "rff"))
     needed = {}
@@ -168,19 +170,17 @@ def frequencies_needed(cells, task):
 # -- text ------------------------------------------------------------------------------
 
 
-def captions(config, rows):
+def benchmark_captions(config: Benchmark, rows: Sequence[dict]) -> list[str]:
     """Sentences that say what the tables show."""
     n = {row["dataset"]: (row["n_train"], row["n_test"]) for row in rows}
-    cells = {}
+    counts: dict[tuple, int] = {}
     for row in rows:
         key = row["dataset"], row["multiple"], row["method"]
-        cells.setdefault(key, set()).add(row["trial"])
-    least, most = (f(map(len, cells.values())) for f in (min, max))
+        counts[key] = counts.get(key, 0) + 1
+    least, most = min(counts.values()), max(counts.values())
     splits = f"{most} split{'s' if most > 1 else ''}"
     if least < most:
         splits = f"{least} to {splits} (benchmark.csv counts them)"
-    stretches = [task for task in n if TASKS[task].chunks]
-    scores = [task for task in n if TASKS[task].scores]
     return [
         f"Score: accuracy in %, for california-housing 100 R2; mean and standard error "
         f"over {splits}, seed {config.seed}; • better and ◦ worse than RFF at the same "
@@ -195,92 +195,93 @@ def captions(config, rows):
         *(
             f"{task}: the rows are one recording; {TASKS[task].chunks} stretches of "
             "consecutive rows stay together."
-            for task in stretches
+            for task in n
+            if TASKS[task].chunks
         ),
         *(
             f"{task}: columns replaced by their normal scores, for every method."
-            for task in scores
+            for task in n
+            if TASKS[task].scores
         ),
     ]
 
 
-def _text(cell, reference):
-    if cell is None:
-        return MISSING
-    error = cell.score.std / math.sqrt(cell.score.n)
-    spread = "" if math.isnan(error) else f" ± {error:.2f}"
-    sign = ""
-    if reference is not None and cell.p_value < LEVEL:
-        sign = " •" if cell.score.mean > reference.score.mean else " ◦"
-    return f"{cell.score.mean:.2f}{spread}{sign}"
+def _score(cell, reference):
+    text = format_summary(cell and cell.score, ".2f", ".2f", error=True)
+    if cell is None or reference is None or not cell.p_value < LEVEL:
+        return text
+    return f"{text} {'•' if cell.score.mean > reference.score.mean else '◦'}"
 
 
-def _grid(cells, task):
+def _task_table(cells, task):
     sizes = sorted({key[1] for key in cells if key[0] == task} - {0})
     found = {key[2] for key in cells if key[0] == task}
-    labels = method_labels()
     body = []
-    for method in (name for name in labels if name in found):
-        sized = [cells.get((task, size, method)) for size in sizes]
-        texts = [
-            _text(cell, cells.get((task, size, "rff")))
-            for size, cell in zip(sizes, sized, strict=True)
-        ]
+    for method, label in method_labels().items():
+        if method not in found:
+            continue
+        sized = {size: cells.get((task, size, method)) for size in sizes}
         whole = cells.get((task, 0, method))
-        last = whole or next((cell for cell in sized[::-1] if cell), None)
+        last = whole or [cell for cell in sized.values() if cell][-1]
         body.append(
             [
-                labels[method],
-                *texts,
-                _text(whole, None),
+                label,
+                *(
+                    _score(cell, cells.get((task, s, "rff")))
+                    for s, cell in sized.items()
+                ),
+                _score(whole, None),
                 format_seconds(last.fit_time),
                 f"{last.model_bytes / 1e3:.0f} kB",
             ]
         )
     header = ["method", *(f"s = {m}d" for m in sizes), "no s", "fit", "model"]
-    return header, body
+    return Table(header, body, task)
 
 
-def _rank_grid(cells):
-    """Header and body, of the sizes at which there is something to rank."""
+def _rank_table(cells):
+    """Mean ranks at the sizes at which there is something to rank."""
     sizes = sorted({key[1] for key in cells} - {0})
-    by_size = {size: mean_ranks(cells, size) for size in sizes}
-    by_size = {
-        size: ranked
-        for size, ranked in by_size.items()
-        if len(ranked[0].keys() - set(WITHOUT_SIZE)) > 1
+    ranked = {size: mean_ranks(cells, size) for size in sizes}
+    ranked = {
+        size: (ranks, n)
+        for size, (ranks, n) in ranked.items()
+        if len(ranks.keys() - set(WITHOUT_SIZE)) > 1
     }
-    labels = method_labels()
-    header = ["method", *(f"s = {size}d" for size in by_size)]
-    body = [
-        [labels[name], *(_rank(ranks.get(name)) for ranks, _ in by_size.values())]
-        for name in labels
-        if any(name in ranks for ranks, _ in by_size.values())
-    ]
-    differences = [
-        f"{critical_difference(len(ranks), n):.2f}" for ranks, n in by_size.values()
-    ]
-    return header, [*body, ["critical difference", *differences]]
+    body = []
+    for name, label in method_labels().items():
+        found = [ranks.get(name) for ranks, _ in ranked.values()]
+        if any(found):
+            texts = (f"{rank:.2f}" if rank else MISSING for rank in found)
+            body.append([label, *texts])
+    differences = (f"{critical_difference(len(r), n):.2f}" for r, n in ranked.values())
+    return Table(
+        ["method", *(f"s = {size}d" for size in ranked)],
+        [*body, ["critical difference", *differences]],
+        "Mean ranks over the data sets",
+        "Of the methods that every data set has, its first task alone.",
+    )
 
 
-def _rank(rank):
-    return MISSING if rank is None else f"{rank:.2f}"
-
-
-def _needed_grid(cells):
+def _needed_table(cells):
     tasks = list(dict.fromkeys(key[0] for key in cells))
     needed = {task: frequencies_needed(cells, task) for task in tasks}
-    labels = method_labels()
     body = []
-    for method in labels:
+    for method, label in method_labels().items():
         texts = [_needed(cells, task, method, needed[task]) for task in tasks]
         if any(text != MISSING for text in texts):
-            body.append([labels[method], *texts])
-    return ["method", *tasks], body
+            body.append([label, *texts])
+    return Table(
+        ["method", *tasks],
+        body,
+        f"Frequencies to match RFF at {REFERENCE_MULTIPLE}d",
+        "The least s that ran with a mean score at least as high, and in brackets "
+        "its fit time over that of RFF.",
+    )
 
 
 def _needed(cells, task, method, needed):
-    """Multiple at which a method reaches the reference, and its time over that's."""
+    """Multiple at which a method reaches the reference, and their ratio of times."""
     if method not in needed:
         return MISSING
     if needed[method] is None:
@@ -290,73 +291,44 @@ def _needed(cells, task, method, needed):
     return f"{needed[method]}d ({time / reference:.2g})"
 
 
-def rich_benchmark(cells):
-    """Tables for the terminal: one a task, and the mean ranks."""
-    tasks = dict.fromkeys(key[0] for key in cells)
-    tables = [rich_grid(task, *_grid(cells, task)) for task in tasks]
-    header, body = _rank_grid(cells)
-    if len(header) > 1:
-        tables.append(rich_grid("mean ranks", header, body))
-    return tables
-
-
-def write_benchmark(config, rows, out):
-    """Render rows into a directory.
+def benchmark_report(config: Benchmark, rows: Sequence[dict]) -> Report:
+    """Tables, numbers and pictures of the benchmark.
 
     Parameters
     ----------
     config : Benchmark
     rows : sequence of dict
-        As `surff.experiments.benchmark.select_rows` returns, at least one.
-    out : Path
-        Directory; made if missing. ``benchmark.md``, ``benchmark.csv`` and
-        ``benchmark-<task>.png`` and ``.svg`` in it are written over.
+        As `select_rows` returns, at least one.
 
     Returns
     -------
-    paths : list of Path
+    Report
+        ``benchmark.md``, ``benchmark.csv``, and ``benchmark-<task>.png`` and ``.svg``.
     """
     cells = benchmark_cells(rows)
-    lines = ["# Benchmark", ""]
-    lines += [f"- {sentence}" for sentence in captions(config, rows)]
     tasks = list(dict.fromkeys(key[0] for key in cells))
-    for task in tasks:
-        lines += ["", f"## {task}", "", *markdown_grid(*_grid(cells, task))]
-    header, body = _rank_grid(cells)
-    if len(header) > 1:
-        lines += ["", "## Mean ranks over the data sets", ""]
-        lines += ["Of the methods that every data set has, its first task alone.", ""]
-        lines += markdown_grid(header, body)
-    header, body = _needed_grid(cells)
-    if body:
-        lines += ["", f"## Frequencies to match RFF at {REFERENCE_MULTIPLE}d", ""]
-        lines += [
-            "The least s that ran with a mean score at least as high, and in brackets "
-            "its fit time over that of RFF.",
-            "",
-        ]
-        lines += markdown_grid(header, body)
-    out.mkdir(parents=True, exist_ok=True)
-    texts = {"benchmark.md": "\n".join(lines) + "\n", "benchmark.csv": _csv(cells)}
-    for name, text in texts.items():
-        (out / name).write_text(text, encoding="utf-8")
-    paths = [out / name for name in texts]
-    for task in tasks:
-        figure = benchmark_figure(cells, task, method_labels())
-        paths += save(figure, out / f"benchmark-{task}")
-    return paths
-
-
-def _csv(cells):
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    tables = [_task_table(cells, task) for task in tasks]
+    if len((ranks := _rank_table(cells)).header) > 1:
+        tables.append(ranks)
+    if (needed := _needed_table(cells)).rows:
+        tables.append(needed)
     fields = ["fit_time", "tune_time", "predict_time", "model_bytes", "p_value"]
     head = ["task", "multiple", "n_frequencies", "method", "splits", "score", "std"]
-    writer.writerow([*head, *fields])
-    for (task, multiple, method), cell in cells.items():
-        numbers = [cell.score.mean, cell.score.std]
-        numbers += [getattr(cell, name) for name in fields]
-        texts = ["" if math.isnan(value) else f"{value:.8g}" for value in numbers]
-        line = [task, multiple, cell.n_frequencies, method, cell.score.n, *texts]
-        writer.writerow(line)
-    return out.getvalue()
+    numbers = [
+        [task, multiple, cell.n_frequencies, method, cell.score.n]
+        + [cell.score.mean, cell.score.std]
+        + [getattr(cell, name) for name in fields]
+        for (task, multiple, method), cell in cells.items()
+    ]
+    return Report(
+        "benchmark",
+        "Benchmark",
+        tables,
+        benchmark_captions(config, rows),
+        Table([*head, *fields], numbers),
+        digits=8,
+        figures={
+            f"benchmark-{task}": partial(benchmark_figure, cells, task, method_labels())
+            for task in tasks
+        },
+    )

@@ -2,8 +2,8 @@ r"""The paper's Figure 1: kernel error, accuracy and generation time against s.
 
 The error is :math:`\|K - Z Z^\top\|_2 / \|K\|_2` on 1,000 rows of the training part,
 with ``Z`` from `surff.FourierFeatures` fitted to all of that part as the protocol says.
-Accuracies and times are those of Table 2, from the same store: what `run_table2`
-has run already is not run again.
+Accuracies and times are shared with Table 2, in the same store: trials that
+`run_table2` has stored do not run again.
 
 Under the protocol ``published`` the weights of the weighted methods have no
 normalisation, so that :math:`Z Z^\top` estimates no multiple of K that could be known
@@ -11,17 +11,22 @@ in advance: the weights p/q are scaled to a mean of one before the error is take
 the cosine and the sine of a frequency share one weight.
 """
 
-import csv
-import io
+from __future__ import annotations
+
 import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
-from surff.estimators import FourierFeatures
-from surff.experiments.figures import figure1_figure, save
-from surff.experiments.methods import selectors
+from surff import FourierFeatures
+from surff.experiments.figures import figure1_figure
+from surff.experiments.methods import LABELS, selectors
 from surff.experiments.protocol import (
+    Part,
+    Problem,
     load_problem,
     published_part,
     seed_sequence,
@@ -29,34 +34,36 @@ from surff.experiments.protocol import (
     standardised,
     unit_interval,
 )
-from surff.experiments.render import (
-    LABELS,
-    MISSING,
-    format_seconds,
-    markdown_grid,
-    picture_caption,
-)
+from surff.experiments.render import picture_caption
+from surff.experiments.runner import Last, Silent, Trial, run, select_rows
 from surff.experiments.statistics import summarise
-from surff.experiments.store import store_trials
-from surff.experiments.table2 import Silent, missing_trials, row_of
+from surff.experiments.store import ResultStore
+from surff.experiments.table import (
+    MISSING,
+    Report,
+    Table,
+    format_seconds,
+    format_summary,
+)
+from surff.experiments.table2 import Table2, run_table2
 from surff.inspection import relative_error
 
 __all__ = [
     "N_ROWS",
-    "captions",
+    "figure1_captions",
+    "figure1_report",
     "prepared",
-    "rich_figure1",
     "run_errors",
+    "run_figure1",
     "trial_errors",
-    "write_figure1",
 ]
 
 #: Rows that errors are taken on, as in the paper.
 N_ROWS = 1_000
 
 
-def prepared(problem, protocol, trial, seed):
-    """Split and scaled data of a trial, as the protocol has them."""
+def prepared(problem: Problem, protocol: str, trial: int, seed: int) -> Part:
+    """Data of a trial, split and scaled as the protocol does."""
     if protocol == "published":
         part, _ = published_part(problem, 1, trial, seed)
         return part._replace(X=part.X[:, :-1], test_X=part.test_X[:, :-1])
@@ -66,7 +73,9 @@ def prepared(problem, protocol, trial, seed):
     return standardised(part, clip=problem.name == "eeg")
 
 
-def trial_errors(problem, config, trial, gammas):
+def trial_errors(
+    problem: Problem, config: Table2, trial: Trial, gammas: Mapping[str, float]
+) -> list[dict]:
     """Kernel errors of the methods in one trial.
 
     Parameters
@@ -74,7 +83,7 @@ def trial_errors(problem, config, trial, gammas):
     problem : Problem
     config : Table2
     trial : Trial
-        Its methods are computed.
+        Its methods are run.
     gammas : dict
         Bandwidth of each method.
 
@@ -109,12 +118,17 @@ def trial_errors(problem, config, trial, gammas):
         if config.protocol == "published":
             Z /= math.sqrt(features.importance_weights_.mean())
         error = relative_error(rbf_kernel(sample, gamma=gammas[method]), Z)
-        row = row_of(config, trial.dataset, trial.multiple, trial.trial, method)
+        row = config.row_of(trial.dataset, trial.multiple, trial.trial, method)
         found.append({**row, "error": error, "gamma": gammas[method]})
     return found
 
 
-def run_errors(config, rows, store, progress=None):
+def run_errors(
+    config: Table2,
+    rows: Sequence[dict],
+    store: ResultStore,
+    progress: Silent | None = None,
+) -> None:
     """Compute the errors that are missing and store each trial as it ends.
 
     Parameters
@@ -130,28 +144,36 @@ def run_errors(config, rows, store, progress=None):
     Raises
     ------
     KeyboardInterrupt
-        Passed on; what was finished is stored.
+        Passed on; finished trials are stored.
     """
-    progress = Silent() if progress is None else progress
-    gammas = {}
+    gammas: dict[tuple[int, int], dict[str, float]] = {}
     for row in rows:
-        gammas.setdefault((row["multiple"], row["trial"]), {})[row["method"]] = row[
-            "gamma"
-        ]
-    trials = missing_trials(config, store)
-    problem = load_problem(config.datasets[0]) if trials else None
+        of_trial = gammas.setdefault((row["multiple"], row["trial"]), {})
+        of_trial[row["method"]] = row["gamma"]
+    problems = Last(load_problem)
 
     def run_trial(trial):
         chosen = gammas[trial.multiple, trial.trial]
-        return trial_errors(problem, config, trial, chosen)
+        return trial_errors(problems(trial.dataset), config, trial, chosen)
 
-    store_trials(trials, run_trial, store, progress)
+    run(config, store, run_trial, progress)
+
+
+def run_figure1(
+    config: Table2,
+    accuracies: ResultStore,
+    errors: ResultStore,
+    progress: Silent | None = None,
+) -> None:
+    """Run the missing trials of the table, then the missing errors."""
+    run_table2(config, accuracies, progress)
+    run_errors(config, select_rows(config, accuracies.rows), errors, progress)
 
 
 # -- rendering -------------------------------------------------------------------------
 
 
-def captions(config, rows):
+def figure1_captions(config: Table2, rows: Sequence[dict]) -> list[str]:
     """Sentences that say what the figure shows.
 
     Parameters
@@ -159,10 +181,6 @@ def captions(config, rows):
     config : Table2
     rows : sequence of dict
         Accuracies shown.
-
-    Returns
-    -------
-    sentences : list of str
     """
     error = (
         "Error: |K - Z Z^T| / |K| in the spectral norm, on "
@@ -176,7 +194,9 @@ def captions(config, rows):
     return [error, *picture_caption(config, rows)]
 
 
-def summaries(rows, errors):
+def summaries(
+    rows: Sequence[dict], errors: Sequence[dict]
+) -> dict[tuple[int, str], dict[str, Any]]:
     """Per (multiple, method): error, accuracy in percent and median time.
 
     Returns
@@ -185,7 +205,7 @@ def summaries(rows, errors):
         Maps ``(multiple, method)`` to a dict with the `Summary` "error" and
         "accuracy", either of which may be missing, and the float "seconds".
     """
-    values = {}
+    values: dict[tuple, dict[str, list]] = {}
     for source, name, scale in (
         (rows, "accuracy", 100.0),
         (rows, "generation_time", 1.0),
@@ -195,7 +215,7 @@ def summaries(rows, errors):
             key = row["multiple"], row["method"]
             values.setdefault(key, {}).setdefault(name, []).append(scale * row[name])
     order = list(LABELS)
-    cells = {}
+    cells: dict[tuple[int, str], dict[str, Any]] = {}
     for key in sorted(values, key=lambda key: (key[0], order.index(key[1]))):
         cell = values[key]
         cells[key] = {
@@ -208,115 +228,63 @@ def summaries(rows, errors):
     return cells
 
 
-def _grid(rows, errors):
-    cells = summaries(rows, errors)
-    methods = [name for name in LABELS if any(key[1] == name for key in cells)]
-    header = ["s", "", *(LABELS[name] for name in methods)]
-    body = []
-    for multiple in dict.fromkeys(key[0] for key in cells):
-        row = [cells.get((multiple, name), {}) for name in methods]
-        body += [
-            [f"{multiple}d", "error", *(_spread(c.get("error"), 4) for c in row)],
-            ["", "accuracy", *(_spread(c.get("accuracy"), 2) for c in row)],
-            ["", "time", *(_seconds(c.get("seconds")) for c in row)],
-        ]
-    return header, body
-
-
-def _spread(summary, digits):
-    if summary is None:
-        return MISSING
-    if math.isnan(summary.std):
-        return f"{summary.mean:.{digits}f}"
-    return f"{summary.mean:.{digits}f} ± {summary.std:.{digits}f}"
-
-
-def _seconds(seconds):
-    return MISSING if seconds is None else format_seconds(seconds)
-
-
-def rich_figure1(config, rows, errors):
-    """The numbers of the figure as a table for the terminal.
-
-    Parameters
-    ----------
-    config : Table2
-    rows, errors : sequence of dict
-        Accuracies and errors.
-
-    Returns
-    -------
-    table : rich.table.Table
-    """
-    from rich import box
-    from rich.table import Table
-
-    header, body = _grid(rows, errors)
-    table = Table(
-        title=f"{config.datasets[0]}, protocol {config.protocol}",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
-    for i, name in enumerate(header):
-        table.add_column(name, justify="right" if i == 0 else "left", no_wrap=True)
-    for k, line in enumerate(body):
-        table.add_row(*line, end_section=k % 3 == 2)
-    return table
-
-
-def write_figure1(config, rows, errors, out):
-    """Write ``figure1-<dataset>`` as ``.md``, ``.csv``, ``.png`` and ``.svg``.
+def figure1_report(
+    config: Table2, rows: Sequence[dict], errors: Sequence[dict]
+) -> Report:
+    """Table, numbers and picture of one data set.
 
     Parameters
     ----------
     config : Table2
     rows, errors : sequence of dict
         Accuracies and errors; at least one of the former.
-    out : Path
-        Directory; made if missing.
 
     Returns
     -------
-    paths : list of Path
+    Report
+        ``figure1-<dataset>.md``, ``.csv``, ``.png`` and ``.svg``.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    stem = f"figure1-{config.datasets[0]}"
-    sentences = captions(config, rows)
-    lines = [f"# {stem}, protocol {config.protocol}", ""]
-    lines += [f"- {sentence}" for sentence in sentences]
-    lines += ["", *markdown_grid(*_grid(rows, errors)), ""]
-    texts = {f"{stem}.md": "\n".join(lines), f"{stem}.csv": _csv(config, rows, errors)}
-    for name, text in texts.items():
-        (out / name).write_text(text, encoding="utf-8")
-    figure = figure1_figure(rows, errors, config, sentences)
-    return [*(out / name for name in texts), *save(figure, out / stem)]
-
-
-def _csv(config, rows, errors):
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        [
-            "protocol",
-            "dataset",
-            "multiple",
-            "method",
-            "error",
-            "error_std",
-            "accuracy",
-            "accuracy_std",
-            "generation_time",
+    cells = summaries(rows, errors)
+    methods = [name for name in LABELS if any(key[1] == name for key in cells)]
+    body = []
+    for multiple in dict.fromkeys(key[0] for key in cells):
+        row = [cells.get((multiple, name), {}) for name in methods]
+        times = [cell.get("seconds") for cell in row]
+        body += [
+            [f"{multiple}d", "error"]
+            + [format_summary(cell.get("error"), ".4f", ".4f") for cell in row],
+            ["", "accuracy"]
+            + [format_summary(cell.get("accuracy"), ".2f", ".2f") for cell in row],
+            ["", "time"]
+            + [MISSING if time is None else format_seconds(time) for time in times],
         ]
-    )
-    for (multiple, method), cell in summaries(rows, errors).items():
-        numbers = []
+    header = ["s", "", *(LABELS[name] for name in methods)]
+    dataset, sentences = config.datasets[0], figure1_captions(config, rows)
+    stem = f"figure1-{dataset}"
+    names = ["error", "error_std", "accuracy", "accuracy_std"]
+    numbers = []
+    for (multiple, method), cell in cells.items():
+        numbers.append([config.protocol, dataset, multiple, method])
         for name in ("error", "accuracy"):
-            mean, std, _ = cell.get(name, (math.nan, math.nan, 0))
-            numbers += [mean, std]
-        numbers.append(cell.get("seconds", math.nan))
-        texts = ("" if math.isnan(number) else f"{number:.6g}" for number in numbers)
-        writer.writerow([config.protocol, config.datasets[0], multiple, method, *texts])
-    return out.getvalue()
+            summary = cell.get(name)
+            numbers[-1] += [summary.mean, summary.std] if summary else [None, None]
+        numbers[-1].append(cell.get("seconds"))
+    return Report(
+        stem,
+        f"{stem}, protocol {config.protocol}",
+        [
+            Table(
+                header,
+                body,
+                f"{dataset}, protocol {config.protocol}",
+                section=3,
+                n_labels=2,
+            )
+        ],
+        sentences,
+        Table(
+            ["protocol", "dataset", "multiple", "method", *names, "generation_time"],
+            numbers,
+        ),
+        figures={stem: partial(figure1_figure, rows, errors, config, sentences)},
+    )

@@ -4,18 +4,26 @@ Nothing global is touched: figures are made without pyplot and drawn by Agg or a
 the same bytes for the same rows.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surff.datasets import DATASETS
-from surff.experiments.protocol import ABLATION
-from surff.experiments.render import DRAW_LABELS, LABELS, picture_caption
+from surff.experiments.methods import ABLATION, NAMES
 from surff.experiments.statistics import summarise
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = [
+    "STYLES",
     "approximation_figure",
     "benchmark_figure",
     "decay_figure",
@@ -25,11 +33,9 @@ __all__ = [
     "table2_figure",
 ]
 
-#: Printed names of everything that has a line, in the order of drawing.
-NAMES = {**LABELS, **DRAW_LABELS}
-
-# Okabe and Ito's colours, distinct in every common kind of colour blindness; markers
-# and dashes tell the methods apart in print.
+#: Lines of the methods. Okabe and Ito's colours are distinct in every common kind of
+#: colour blindness; markers and dashes tell the methods apart in print. Draws: one
+#: colour per family. Landmarks are grey and dashed.
 STYLES = {
     "rff": {"color": "#0072B2", "marker": "o", "linewidth": 2.8},
     "qmc": {"color": "#E69F00", "marker": "s"},
@@ -37,7 +43,6 @@ STYLES = {
     "surrogate": {"color": "#D55E00", "marker": "D"},
     "rff-alpha-2s": {"color": "#56B4E9", "marker": "v", "linestyle": "--"},
     "rff-wide": {"color": "#CC79A7", "marker": "P", "linestyle": "--"},
-    # Draws: one colour a family. Landmarks are grey and dashed.
     "monte_carlo": {"color": "#0072B2", "marker": "o", "linewidth": 2.8},
     "halton": {"color": "#E69F00", "marker": "s"},
     "sobol": {"color": "#E69F00", "marker": "D", "linewidth": 2.8},
@@ -73,17 +78,25 @@ _RC = {
 }
 
 
-def table2_figure(rows, printed, dataset, config):
+def table2_figure(
+    rows: Sequence[dict],
+    printed: Mapping[tuple[str, int, str], Any],
+    dataset: str,
+    config: Any,
+    sentences: Sequence[str] = (),
+) -> Figure:
     """Accuracy and generation time of one data set.
 
     Parameters
     ----------
     rows : sequence of dict
-        Of one protocol; those of other data sets are left out.
+        Of one protocol and this data set.
     printed : dict
         As `surff.experiments.printed.printed_table` returns.
     dataset : str
     config : Table2
+    sentences : sequence of str
+        Its caption.
 
     Returns
     -------
@@ -91,19 +104,16 @@ def table2_figure(rows, printed, dataset, config):
         Lines are means over trials with bands of one standard deviation (times:
         medians and quartiles), hollow markers are the paper's cells.
     """
-    rows = [row for row in rows if row["dataset"] == dataset]
     with _style():
-        figure = _figure(
-            8.6, 4.2, figure_title(dataset, config), picture_caption(config, rows)
-        )
+        figure = _figure(8.6, 4.2, figure_title(dataset, config), sentences)
         left, right = figure.subplots(1, 2)
         draw_accuracy(left, rows, printed)
         draw_times(right, [row for row in rows if row["method"] not in ABLATION])
     return figure
 
 
-def methods_figure(cells, dataset):
-    """Gain over RFF of every method, in points, one mark a size.
+def methods_figure(cells: Mapping, dataset: str) -> Figure:
+    """Gain over RFF of every method, in points, one mark per size.
 
     Parameters
     ----------
@@ -139,17 +149,12 @@ def methods_figure(cells, dataset):
         )
         axes = figure.subplots()
         axes.axvline(0.0, color="#222222", linewidth=1.0)
-        for i, size in enumerate(sizes):
+        for style, size in zip(styles, sizes, strict=True):
             for y, method in enumerate(order):
                 if size in gains[method]:
                     gain, differs = gains[method][size]
-                    axes.plot(
-                        gain,
-                        y,
-                        **styles[i],
-                        fillstyle="full" if differs else "none",
-                        linestyle="",
-                    )
+                    fill = "full" if differs else "none"
+                    axes.plot(gain, y, **style, fillstyle=fill, linestyle="")
         axes.set_yticks(range(len(order)), [NAMES[method] for method in order])
         axes.set_xscale("symlog", linthresh=1.0)
         widest = max(abs(gain) for g in gains.values() for gain, _ in g.values())
@@ -157,8 +162,8 @@ def methods_figure(cells, dataset):
         ticks = [*(-tick for tick in ticks[::-1]), 0, *ticks]
         axes.set_xticks(ticks, [f"{tick:+g}" if tick else "0" for tick in ticks])
         axes.margins(x=0.08)
-        for i, size in enumerate(sizes):
-            axes.plot([], [], **styles[i], linestyle="", label=f"s = {size}d")
+        for style, size in zip(styles, sizes, strict=True):
+            axes.plot([], [], **style, linestyle="", label=f"s = {size}d")
         axes.legend(loc="lower right", frameon=True)
     return figure
 
@@ -175,10 +180,19 @@ BENCHMARK_STYLES = {
     "boosting": {"color": "#222222", "marker": "*", "linestyle": ":"},
     "kernel-ridge": {"color": "#222222", "marker": "P", "linestyle": "-."},
 }
+
+#: Lines of the benchmark's other methods.
 BENCHMARK_GREY = {"color": "#bbbbbb", "marker": ".", "linewidth": 1.0}
 
+#: Panels of the benchmark: what a cell is drawn against.
+BENCHMARK_AXES = {
+    "frequencies s": "n_frequencies",
+    "fit time in s, tuning included": "fit_time",
+    "model in bytes": "model_bytes",
+}
 
-def benchmark_figure(cells, task, labels):
+
+def benchmark_figure(cells: Mapping, task: str, labels: Mapping[str, str]) -> Figure:
     """Score against the number of frequencies, the fit time and the model's bytes.
 
     Parameters
@@ -196,49 +210,26 @@ def benchmark_figure(cells, task, labels):
         panel and points in the others.
     """
     from matplotlib.lines import Line2D
-    from matplotlib.ticker import (
-        EngFormatter,
-        LogLocator,
-        NullFormatter,
-        ScalarFormatter,
-    )
+    from matplotlib.ticker import EngFormatter, LogLocator, ScalarFormatter
 
-    axes_of = {
-        "frequencies s": lambda cell: cell.n_frequencies,
-        "fit time in s, tuning included": lambda cell: cell.fit_time,
-        "model in bytes": lambda cell: cell.model_bytes,
-    }
+    found = {method: [] for method in labels}
+    for (name, _, method), cell in cells.items():
+        if name == task:
+            found[method].append(cell)
+    found = {method: of_method for method, of_method in found.items() if of_method}
     with _style():
         figure = _figure(9.6, 3.9, f"{task}: score against size, time and bytes", [])
         panels = figure.subplots(1, 3, sharey=True)
-        for axes, (title, value) in zip(panels, axes_of.items(), strict=True):
-            for method, label in labels.items():
-                style = BENCHMARK_STYLES.get(method, BENCHMARK_GREY)
-                found = [
-                    cell
-                    for (name, _, m), cell in cells.items()
-                    if name == task and m == method
-                ]
-                if not found:
-                    continue
-                label = label if method in BENCHMARK_STYLES else None
-                scores = [cell.score.mean for cell in found]
-                if found[0].n_frequencies == 0 and axes is panels[0]:
-                    line = {k: v for k, v in style.items() if k != "marker"}
-                    axes.axhline(scores[0], **line, label=label)
-                    continue
-                order = np.argsort([value(cell) for cell in found])
-                axes.plot(
-                    np.array([value(cell) for cell in found])[order],
-                    np.array(scores)[order],
-                    **style,
-                    label=label,
-                )
+        for axes, (title, field) in zip(panels, BENCHMARK_AXES.items(), strict=True):
+            for method, of_method in found.items():
+                _draw_scores(axes, field, of_method, method, labels[method])
             axes.set_xscale("log")
-            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.xaxis.set_minor_formatter("")
             axes.set_xlabel(title)
         panels[0].set_ylabel("score")
-        sizes = {c.n_frequencies for (name, *_), c in cells.items() if name == task}
+        sizes = {
+            cell.n_frequencies for of_method in found.values() for cell in of_method
+        }
         panels[0].set_xticks(sorted(sizes - {0}))
         panels[0].xaxis.set_major_formatter(ScalarFormatter())
         low, high = panels[2].get_xlim()
@@ -247,15 +238,27 @@ def benchmark_figure(cells, task, labels):
             panels[2].set_xticks([step for step in steps if low <= step <= high])
             panels[2].xaxis.set_major_formatter(EngFormatter(sep=" "))
         handles, names = panels[0].get_legend_handles_labels()
-        methods = {method for name, _, method in cells if name == task}
-        if methods - set(BENCHMARK_STYLES):
+        if found.keys() - BENCHMARK_STYLES.keys():
             handles.append(Line2D([], [], **BENCHMARK_GREY))
             names.append("other methods")
         figure.legend(handles, names, loc="outside right upper", fontsize=8)
     return figure
 
 
-def save(figure, stem):
+def _draw_scores(axes, field, cells, method, label):
+    """One method's scores against a field of its cells."""
+    style = BENCHMARK_STYLES.get(method, BENCHMARK_GREY)
+    label = label if method in BENCHMARK_STYLES else None
+    if cells[0].n_frequencies == 0 and field == "n_frequencies":
+        line = {name: value for name, value in style.items() if name != "marker"}
+        axes.axhline(cells[0].score.mean, **line, label=label)
+        return
+    cells = sorted(cells, key=lambda cell: getattr(cell, field))
+    values = [getattr(cell, field) for cell in cells]
+    axes.plot(values, [cell.score.mean for cell in cells], **style, label=label)
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as PNG and SVG.
 
     Parameters
@@ -314,7 +317,7 @@ def series(rows, name, scale=1.0):
 
 
 def draw_means(axes, values, bands=True):
-    """One line a method, with a band of one standard deviation if asked for."""
+    """One line per method, optionally with a band of one standard deviation."""
     ends = {}
     for method, by_size in values.items():
         sizes = list(by_size)
@@ -324,16 +327,14 @@ def draw_means(axes, values, bands=True):
         style = STYLES[method]
         axes.plot(sizes, means, **style, zorder=3)
         if bands:
-            axes.fill_between(
-                sizes,
-                np.maximum(means - spread, 0.1 * means),  # may be drawn on a log axis
-                means + spread,
-                color=style["color"],
-                alpha=0.15,
-                linewidth=0,
-            )
+            low = np.maximum(means - spread, 0.1 * means)  # the axis may be logarithmic
+            _band(axes, sizes, low, means + spread, style["color"])
         ends[method] = means[-1]
     return ends
+
+
+def _band(axes, x, low, high, color):
+    axes.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
 
 
 def draw_accuracy(axes, rows, printed):
@@ -347,16 +348,9 @@ def draw_accuracy(axes, rows, printed):
     }
     for (multiple, method), cell in cells.items():
         style = STYLES[method]
-        axes.plot(
-            multiple,
-            cell.accuracy,
-            marker=style["marker"],
-            color=style["color"],
-            markersize=10.0,
-            fillstyle="none",
-            markeredgewidth=1.2,
-            zorder=4,
-        )
+        hollow = {"markersize": 10.0, "fillstyle": "none", "markeredgewidth": 1.2}
+        own = {"marker": style["marker"], "color": style["color"]}
+        axes.plot(multiple, cell.accuracy, **own, **hollow, zorder=4)
     axes.set_title("Test accuracy, %" + (" (hollow: the paper's)" if cells else ""))
     finish(axes, rows, ends, "bands: one standard deviation")
 
@@ -370,9 +364,7 @@ def draw_times(axes, rows):
             np.array(_padded(by_size.values())), [25, 50, 75], axis=1
         )
         axes.plot(list(by_size), median, **style, zorder=3)
-        axes.fill_between(
-            list(by_size), low, high, color=style["color"], alpha=0.15, linewidth=0
-        )
+        _band(axes, list(by_size), low, high, style["color"])
         ends[method] = median[-1]
     log_heights(axes)
     axes.set_title("Generation time, s")
@@ -421,7 +413,7 @@ def finish(axes, rows, ends, shown):
 
 
 def label_ends(axes, x, ends, gap=0.062):
-    """Write each method's name right of the end of its line, no two on one another.
+    """Write each method's name to the right of its line, without overlaps.
 
     Parameters
     ----------
@@ -454,7 +446,7 @@ def label_ends(axes, x, ends, gap=0.062):
         )
 
 
-def spread_out(heights, gap):
+def spread_out(heights: Sequence[float], gap: float) -> np.ndarray:
     """Move ascending heights in [0, 1] as little as needed to be ``gap`` apart.
 
     Examples
@@ -473,16 +465,20 @@ def spread_out(heights, gap):
     return isotonic_regression(room, y_min=0.0, y_max=1.0 - gaps[-1]) + gaps
 
 
-def figure_title(dataset, config):
-    """Title of a picture: data set, protocol, trials."""
+def figure_title(dataset, config, what=None):
+    """Title of a picture: data set, protocol or kernel, trials."""
     trials = "1 trial" if config.trials == 1 else f"{config.trials} trials"
-    return (
-        f"{DATASETS[dataset].title} (d = {DATASETS[dataset].n_features}), "
-        f"protocol {config.protocol}, {trials}"
-    )
+    what = what or f"protocol {config.protocol}"
+    data = DATASETS[dataset]
+    return f"{data.title} (d = {data.n_features}), {what}, {trials}"
 
 
-def figure1_figure(rows, errors, config, sentences):
+def figure1_figure(
+    rows: Sequence[dict],
+    errors: Sequence[dict],
+    config: Any,
+    sentences: Sequence[str],
+) -> Figure:
     """Kernel error, accuracy and generation time of one data set.
 
     Parameters
@@ -501,21 +497,18 @@ def figure1_figure(rows, errors, config, sentences):
     with _style():
         figure = _figure(12.0, 4.3, figure_title(config.datasets[0], config), sentences)
         first, second, third = figure.subplots(1, 3)
-        draw_errors(first, errors or rows[:0], rows)
+        ends = draw_means(first, series(errors, "error"))
+        log_heights(first)
+        first.set_title("Relative kernel error")
+        finish(first, rows, ends, "bands: one standard deviation")
         draw_accuracy(second, rows, {})
         draw_times(third, rows)
     return figure
 
 
-def draw_errors(axes, errors, rows):
-    """Relative kernel error against s, both axes logarithmic."""
-    ends = draw_means(axes, series(errors, "error"))
-    log_heights(axes)
-    axes.set_title("Relative kernel error")
-    finish(axes, rows, ends, "bands: one standard deviation")
-
-
-def approximation_figure(rows, config, sentences):
+def approximation_figure(
+    rows: Sequence[dict], config: Any, sentences: Sequence[str]
+) -> Figure:
     """Three kernel errors and the generation time of one data set.
 
     Parameters
@@ -530,35 +523,26 @@ def approximation_figure(rows, config, sentences):
     -------
     figure : matplotlib.figure.Figure
     """
-    description = DATASETS[config.dataset]
-    trials = "1 trial" if config.trials == 1 else f"{config.trials} trials"
-    title = (
-        f"{description.title} (d = {description.n_features}), kernel {config.kernel}, "
-        f"{trials}: lower is better"
-    )
+    panels = {
+        "spectral": "Relative error, spectral norm",
+        "frobenius": "Relative error, Frobenius norm",
+        "delta": f"Delta, alpha = {config.alpha:g} n",
+    }
+    title = figure_title(config.dataset, config, f"kernel {config.kernel}")
     with _style():
-        figure = _figure(11.0, 10.0, title, sentences)
-        panels = figure.subplots(2, 2).ravel()
-        for axes, name, text in zip(
-            panels,
-            ("spectral", "frobenius", "delta"),
-            (
-                "Relative error, spectral norm",
-                "Relative error, Frobenius norm",
-                f"Delta, alpha = {config.alpha:g} n",
-            ),
-            strict=False,
-        ):
+        figure = _figure(11.0, 10.0, f"{title}: lower is better", sentences)
+        *places, last = figure.subplots(2, 2).ravel()
+        for axes, (name, text) in zip(places, panels.items(), strict=True):
             # Bands of so many methods would hide one another.
             ends = draw_means(axes, series(rows, name), bands=False)
             log_heights(axes)
             axes.set_title(text)
             finish(axes, rows, ends, "means")
-        draw_times(panels[-1], rows)
+        draw_times(last, rows)
     return figure
 
 
-def decay_figure(rows, caption):
+def decay_figure(rows: Sequence[Any], caption: str) -> Figure:
     """Degrees of freedom and numbers of features against n, by decay.
 
     Parameters

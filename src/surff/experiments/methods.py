@@ -1,22 +1,35 @@
 """The methods of the comparison, by name.
 
 `METHODS` are the four that the paper compares, under every protocol. `MORE` are the
-other ways of surff to a feature map, under the protocol ``fair`` alone, which is the
-only one that is the same for all. `features_of` makes the features of any of them.
+other feature maps that surff offers, under the protocol ``fair`` alone, which treats
+all methods alike. `features_of` makes the features of any of them.
 """
+
+from __future__ import annotations
 
 import importlib.util
 
-from surff.adaptation import ADAPTATIONS
-from surff.draws import DRAWS
-from surff.estimators import FourierFeatures, NystroemFeatures
-from surff.selection import SELECTORS, RidgeLeverage, SurrogateLeverage
+from surff import (
+    EERF,
+    Compression,
+    FourierFeatures,
+    KernelAlignment,
+    NystroemFeatures,
+    ResidualLeverage,
+    RidgeLeverage,
+    SurrogateLeverage,
+)
 
 __all__ = [
+    "ABLATION",
     "BANDWIDTH_OF",
+    "DRAW_LABELS",
+    "LABELS",
+    "LANDMARKS",
     "LEVERAGE_LAMBDA",
     "METHODS",
     "MORE",
+    "NAMES",
     "PACKAGES",
     "PEERS",
     "all_methods",
@@ -30,12 +43,14 @@ METHODS = {
     "rff": "RFF",
     "qmc": "QMC",
     "leverage": "leverage-RFF",
-    "surrogate": "Ours",
+    "surrogate": "surrogate (paper)",
 }
 
-#: Further methods with their printed names: draws, selectors, adaptations, landmark
-#: rules, by the names that `surff.FourierFeatures` and `surff.NystroemFeatures` know.
-MORE = {
+#: Rows of the ablation, ``published`` only.
+ABLATION = {"rff-alpha-2s": "RFF, alpha / (2 s)", "rff-wide": "RFF, wide alpha grid"}
+
+#: Draws besides those of the paper's methods: values of ``draw``.
+DRAWS = {
     "sobol": "Sobol",
     "orthogonal": "orthogonal",
     "structured_orthogonal": "structured (SORF)",
@@ -44,21 +59,38 @@ MORE = {
     "sparse_grid": "sparse grid",
     "reweighted": "re-weighted",
     "modified": "modified RFF",
-    "surrogate-ridge": "Ours with n I (q~)",
+}
+
+#: Selections besides those of the paper's methods.
+SELECTIONS = {
+    "surrogate-ridge": "surrogate with n I (q~)",
     "eerf": "EERF",
     "alignment": "alignment (LKRF)",
     "compression": "compression (GIGA)",
     "residual": "residual stages",
+}
+
+#: Adaptations: values of ``adapt``.
+ADAPTATIONS = {
     "agop": "AGOP",
     "gradient": "learned frequencies",
     "auto": "adapted (auto)",
-    "nystroem-uniform": "Nystrom uniform",
-    "nystroem-leverage": "Nystrom leverage",
-    "nystroem-rpcholesky": "Nystrom RPCholesky",
-    "nystroem-kmeans": "Nystrom k-means",
 }
 
-#: Methods of others that the benchmark compares with.
+#: Rules that choose Nystrom landmarks: values of ``landmarks``.
+LANDMARKS = {
+    "uniform": "Nystrom uniform",
+    "leverage": "Nystrom leverage",
+    "rpcholesky": "Nystrom RPCholesky",
+    "kmeans": "Nystrom k-means",
+}
+
+_NYSTROEM = {f"nystroem-{rule}": label for rule, label in LANDMARKS.items()}
+
+#: All methods that the paper does not compare, with their printed names.
+MORE = {**DRAWS, **SELECTIONS, **ADAPTATIONS, **_NYSTROEM}
+
+#: Methods of other libraries that the benchmark compares with.
 PEERS = {
     "mlp": "MLP of the same width",
     "boosting": "HistGradientBoosting",
@@ -67,25 +99,36 @@ PEERS = {
     "kernel-ridge": "exact kernel ridge",
 }
 
+#: Printed names of the methods and of the ablation, in table order.
+LABELS = {**METHODS, **MORE, **ABLATION}
+
+#: Printed names of the draws and of the Nystrom landmark rules, in table order.
+DRAW_LABELS = {"monte_carlo": "iid (RFF)", "halton": "Halton", **DRAWS, **_NYSTROEM}
+
+#: Printed names of everything that has a line in a picture or a row in a table.
+NAMES = {**LABELS, **DRAW_LABELS, **PEERS}
+
 #: Packages of the methods that surff does not depend on: module, and what to install.
 PACKAGES = {"xgboost": ("xgboost", "xgboost-cpu"), "xrfm": ("xrfm", "xrfm")}
 
-#: lambda of the ridge leverage scores.
+#: lambda of the ridge leverage scores, as in the paper.
 LEVERAGE_LAMBDA = 0.05
-
 
 #: Whose bandwidth a method starts from, where not its own: fitting an adaptation for
 #: each bandwidth tried would cost many times the method itself. "auto" finds its own.
 BANDWIDTH_OF = {"agop": "rff", "gradient": "rff", "auto": None}
 
+#: Draws of the methods that are not named after theirs.
+_DRAW_OF = {"qmc": "halton", **{name: name for name in DRAWS}}
 
-def all_methods():
+
+def all_methods() -> dict[str, str]:
     """Names and printed names of all methods, in table order."""
     return {**METHODS, **MORE}
 
 
-def why_not(method, n_features, multiple):
-    """Why a method cannot run at that size; None where it can."""
+def why_not(method: str, n_features: int, multiple: int) -> str | None:
+    """Reason why a method cannot run at that size; None where it can."""
     module, package = PACKAGES.get(method, (None, None))
     if module and importlib.util.find_spec(module) is None:
         return f"pip install {package}"
@@ -94,7 +137,7 @@ def why_not(method, n_features, multiple):
     return None
 
 
-def selectors(protocol, n_samples):
+def selectors(protocol: str, n_samples: int) -> dict[str, object]:
     """Selectors of the weighted methods under a protocol.
 
     Parameters
@@ -110,27 +153,33 @@ def selectors(protocol, n_samples):
         protocol, further ones under "fair".
     """
     if protocol == "fair":
-        resample = "without_replacement"
+        keep = {"resample": "without_replacement"}
         return {
-            **{name: SELECTORS[name]() for name in SELECTORS if name in MORE},
-            "leverage": RidgeLeverage(
-                1e-3 * n_samples, n_candidates=2.0, resample=resample
-            ),
-            "surrogate": SurrogateLeverage(n_candidates=4.0, resample=resample),
-            "surrogate-ridge": SurrogateLeverage(
-                ridge_term=True, n_candidates=4.0, resample=resample
-            ),
+            "leverage": RidgeLeverage(1e-3 * n_samples, n_candidates=2.0, **keep),
+            "surrogate": SurrogateLeverage(n_candidates=4.0, **keep),
+            "surrogate-ridge": SurrogateLeverage(True, n_candidates=4.0, **keep),
+            "eerf": EERF(),
+            "alignment": KernelAlignment(),
+            "compression": Compression(),
+            "residual": ResidualLeverage(),
         }
-    resample = "reweight" if protocol == "published" else "multinomial"
+    keep = {"resample": "reweight" if protocol == "published" else "multinomial"}
+    alpha = LEVERAGE_LAMBDA * n_samples
     return {
-        "leverage": RidgeLeverage(
-            LEVERAGE_LAMBDA * n_samples, n_candidates=1.0, resample=resample
-        ),
-        "surrogate": SurrogateLeverage(n_candidates=1.0, resample=resample),
+        "leverage": RidgeLeverage(alpha, n_candidates=1.0, **keep),
+        "surrogate": SurrogateLeverage(n_candidates=1.0, **keep),
     }
 
 
-def features_of(method, protocol, n_features, multiple, gamma, seed, n_samples):
+def features_of(
+    method: str,
+    protocol: str,
+    n_features: int,
+    multiple: int,
+    gamma: float | str,
+    seed: int,
+    n_samples: int,
+) -> FourierFeatures | NystroemFeatures:
     """Unfitted features of a method, ``2 * multiple * n_features`` columns.
 
     Parameters
@@ -162,18 +211,16 @@ def features_of(method, protocol, n_features, multiple, gamma, seed, n_samples):
             f"method must be one of {', '.join(all_methods())}, got {method!r}."
         )
     n_components = 2 * multiple * n_features
-    if method.startswith("nystroem-"):
+    if method in _NYSTROEM:
         landmarks = method.removeprefix("nystroem-")
         return NystroemFeatures(
             n_components, gamma=gamma, landmarks=landmarks, random_state=seed
         )
-    select = selectors(protocol, n_samples).get(method)
-    draw = {"rff": "monte_carlo", "qmc": "halton"}.get(method, method)
     return FourierFeatures(
         n_components,
         gamma=gamma,
-        draw=draw if draw in DRAWS else "monte_carlo",
-        select=select,
+        draw=_DRAW_OF.get(method, "monte_carlo"),
+        select=selectors(protocol, n_samples).get(method),
         adapt=method if method in ADAPTATIONS else None,
         random_state=seed,
     )

@@ -1,12 +1,15 @@
-"""The paper's own numbers, to be shown beside ours.
+"""The paper's own numbers, to be shown next to measured ones.
 
-Not every cell of the printed Table 2 is at hand: `printed_table` has those that are,
-and nobody has guessed the others. Whoever holds the paper can give the rest as a CSV
-file with the same columns.
+Not every cell of the printed Table 2 is at hand; `printed_table` has the known ones,
+and the others are not guessed. Whoever holds the paper can give the rest as a CSV file
+with the same columns.
 """
+
+from __future__ import annotations
 
 import csv
 import io
+import os
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +19,7 @@ from surff.experiments.protocol import PROBLEMS
 
 __all__ = ["EXPECTED_DEVIATION", "PrintedCell", "expected_deviation", "printed_table"]
 
+#: Columns of a CSV file of printed cells.
 COLUMNS = ("dataset", "multiple", "method", "accuracy", "std")
 
 #: Mean absolute deviation from the printed accuracies, in points, that the best known
@@ -57,7 +61,7 @@ EXPECTED_DEVIATION = {
 }
 
 
-def expected_deviation(dataset, method, weights):
+def expected_deviation(dataset: str, method: str, weights: str) -> float | None:
     """Reference for the deviation of one column of the table.
 
     Parameters
@@ -90,14 +94,16 @@ class PrintedCell(NamedTuple):
     std: float | None
 
 
-def printed_table(path=None):
-    """Printed accuracies of Table 2 that are at hand.
+def printed_table(
+    path: str | os.PathLike | None = None,
+) -> dict[tuple[str, int, str], PrintedCell]:
+    """Known printed accuracies of Table 2.
 
     Parameters
     ----------
     path : path-like, optional
         CSV file with the columns dataset, multiple, method, accuracy (percent) and std
-        (percent, may be empty), whose cells go over those that come with surff.
+        (percent, may be empty), whose cells replace those that come with surff.
 
     Returns
     -------
@@ -107,7 +113,7 @@ def printed_table(path=None):
     Raises
     ------
     ValueError
-        The file is not such a table; the message names the file and the line.
+        The file is not of that form; the message names the file and the line.
     OSError
         The file cannot be read.
 

@@ -1,46 +1,34 @@
-"""A progress bar with the time left, for runs whose steps cost very different times."""
+"""Progress of a run whose steps take very different times."""
+
+from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
-    ProgressColumn,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
-from rich.text import Text
 
-from surff.experiments.methods import PEERS
-from surff.experiments.render import DRAW_LABELS, LABELS
+from surff.experiments.methods import NAMES
+from surff.experiments.runner import Silent, Trial
 
 __all__ = ["RunProgress"]
 
-
-def _clock(seconds):
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}"
+#: Seconds over which the speed is estimated: the whole of any run.
+FOREVER = 1e9
 
 
-class _TimeLeft(ProgressColumn):
-    """What a field of the task, a function, says; rich's own guess looks back 30 s."""
-
-    max_refresh = 0.5
-
-    def render(self, task):
-        left = task.fields["left"]()
-        text = "-:--:--" if left is None else _clock(left)
-        return Text(f"{text} left", style="progress.remaining")
-
-
-class RunProgress:
-    """Progress of a run of trials: a bar on a terminal, a line a trial elsewhere.
+class RunProgress(Silent):
+    """Progress of a run of trials: a bar on a terminal, a line per trial elsewhere.
 
     A context manager. Writes to the standard error stream, so that a table on the
-    standard output can be piped. The time left is the cost left at the mean speed
+    standard output can be piped. The time left is the remaining cost at the mean speed
     since the end of the first trial, which pays for loading and compiling.
 
     Parameters
@@ -50,71 +38,57 @@ class RunProgress:
         Seconds.
     """
 
-    def __init__(self, console=None, clock=time.monotonic):
+    def __init__(
+        self,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.console = Console(stderr=True) if console is None else console
-        self._clock = clock
-        self._bar = Progress(
+        self.bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             TaskProgressColumn(),
             TimeElapsedColumn(),
-            _TimeLeft(),
+            TimeRemainingColumn(),
+            TextColumn("left"),
             console=self.console,
             transient=True,
             disable=not self.console.is_terminal,
+            speed_estimate_period=FOREVER,
+            get_time=clock,
         )
-        self._task = None
-        self._ahead = self._spent = 0.0
-        self._started = self._first = self._last = 0.0
 
-    def __enter__(self):
-        self._bar.start()
+    def __enter__(self) -> RunProgress:
+        self.bar.start()
         return self
 
-    def __exit__(self, *error):
-        self._bar.stop()
+    def __exit__(self, *error: object) -> None:
+        self.bar.stop()
 
-    def left(self):
-        """Seconds left, or None before the second trial has ended."""
-        if not self._spent:
-            return None
-        seconds = (self._last - self._first) * self._ahead / self._spent
-        return max(seconds - (self._clock() - self._last), 0.0)
+    def start(self, trials: Sequence[Trial]) -> None:
+        """See `surff.experiments.runner.Silent`."""
+        for task in self.bar.task_ids:
+            self.bar.remove_task(task)
+        self.bar.add_task("", total=sum(trial.cost for trial in trials) or None)
 
-    def start(self, trials):
-        """See `surff.experiments.table2.Silent`."""
-        self._ahead = sum(trial.cost for trial in trials)
-        self._spent = self._first = 0.0
-        self._started = self._clock()
-        if self._task is not None:
-            self._bar.remove_task(self._task)
-        self._task = self._bar.add_task("", total=self._ahead or None, left=self.left)
+    def begin(self, trial: Trial) -> None:
+        """See `surff.experiments.runner.Silent`."""
+        self.bar.update(self.bar.task_ids[0], description=_name(trial))
 
-    def begin(self, trial):
-        """See `surff.experiments.table2.Silent`."""
-        self._bar.update(self._task, description=_name(trial))
-
-    def done(self, trial, rows):
-        """See `surff.experiments.table2.Silent`."""
-        self._ahead -= trial.cost
-        self._last = self._clock()
-        if self._first:
-            self._spent += trial.cost
-        else:
-            self._first = self._last
-        self._bar.advance(self._task, trial.cost)
-        if not self.console.is_terminal:
-            self._print(trial, rows)
-
-    def _print(self, trial, rows):
-        names = {**LABELS, **DRAW_LABELS, **PEERS}
-        found = ", ".join(f"{names[row['method']]} {_result(row)}" for row in rows)
-        left = self.left()
-        more = "" if left is None else f", {_clock(left)} left"
-        elapsed = _clock(self._last - self._started)
+    def done(self, trial: Trial, rows: Sequence[dict]) -> None:
+        """See `surff.experiments.runner.Silent`."""
+        self.bar.advance(self.bar.task_ids[0], trial.cost)
+        if self.console.is_terminal:
+            return
+        (task,) = self.bar.tasks
+        found = ", ".join(f"{NAMES[row['method']]} {_result(row)}" for row in rows)
+        times = str(TimeElapsedColumn().render(task))
+        if task.time_remaining is not None:
+            times += f", {TimeRemainingColumn().render(task)} left"
         self.console.print(
-            f"{_name(trial)}: {found} ({elapsed}{more})",
+            f"{_name(trial)}: {found} ({times})",
             highlight=False,
+            markup=False,
             soft_wrap=True,
         )
 

@@ -24,19 +24,26 @@ four. All methods of a trial share its split and, where they draw independently,
 frequencies, so comparisons are paired.
 """
 
+from __future__ import annotations
+
 import time
 import zlib
-from typing import NamedTuple
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import is_classifier
+from scipy.linalg import lapack
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from surff.backend import feature_blocks, map_slices
+from surff import FourierFeatures, KernelRidgeClassifier
 from surff.datasets import load
-from surff.draws import Halton, MonteCarlo
-from surff.estimators import KernelRidgeClassifier
-from surff.experiments.methods import BANDWIDTH_OF, LEVERAGE_LAMBDA, features_of
+from surff.experiments.methods import (
+    ABLATION,
+    BANDWIDTH_OF,
+    LEVERAGE_LAMBDA,
+    features_of,
+)
 from surff.kernels import FourierMap, Gaussian, fourier_moments
 from surff.linear import (
     CentredEquations,
@@ -47,19 +54,34 @@ from surff.linear import (
     held_out_decisions,
     splits_equations,
 )
-from surff.selection import ridge_column_scores, surrogate_column_scores
 
-__all__ = ["ABLATION", "PROBLEMS", "PROTOCOLS", "Problem", "load_problem"]
+__all__ = [
+    "PROBLEMS",
+    "PROTOCOLS",
+    "Part",
+    "Problem",
+    "load_problem",
+    "map_pass",
+    "published_candidates",
+    "published_leverage",
+    "published_part",
+    "published_surrogate",
+    "sample_z_scores",
+    "seed_sequence",
+    "split",
+    "standardised",
+]
 
-#: Rows of the ablation, ``published`` only.
-ABLATION = {"rff-alpha-2s": "RFF, alpha / (2 s)", "rff-wide": "RFF, wide alpha grid"}
-
-#: The paper's grid of lambda, and the one that is wide enough.
+#: The paper's grid of lambda.
 PAPER_LAMBDAS = np.array([0.05, 0.1, 0.5, 1.0])
+
+#: A grid of lambda so wide that the best one is inside.
 WIDE_LAMBDAS = 10.0 ** np.arange(-9.0, 7.0)
 
-#: ``fair`` chooses gamma on at most this many training rows and this multiple of d.
+#: Training rows that ``fair`` chooses gamma on, at most: more change it little.
 GAMMA_ROWS = 10_000
+
+#: Largest multiple of d at which ``fair`` chooses gamma, to save time at larger ones.
 GAMMA_MULTIPLE = 32
 
 
@@ -82,7 +104,7 @@ class Part(NamedTuple):
     test_y: np.ndarray
 
 
-#: Data sets by name: the label that becomes 1.
+#: Data sets by name, with the labels that become 1.
 PROBLEMS = {
     "eeg": lambda y: y == 1,
     "magic04": lambda y: y == "g",
@@ -93,7 +115,7 @@ PROBLEMS = {
 }
 
 
-def load_problem(name):
+def load_problem(name: str) -> Problem:
     """Load a data set of the comparison.
 
     Parameters
@@ -126,12 +148,12 @@ def load_problem(name):
     return Problem(name, X, y, None, note)
 
 
-def seed_sequence(seed, problem, trial, *more):
-    """Seed of one trial: its parts are independent of each other and of the order."""
+def seed_sequence(seed: int, problem: Any, trial: int, *more: int) -> list[int]:
+    """Seed of a part of a trial, independent of other parts and of their order."""
     return [seed, zlib.crc32(problem.name.encode()), trial, *more]
 
 
-def split(problem, trial, seed):
+def split(problem: Problem, trial: int, seed: int) -> Part:
     """Training and test rows of a trial: random halves, or the fixed test part."""
     if problem.test is not None:
         return Part(problem.X, problem.y, *problem.test)
@@ -143,20 +165,20 @@ def split(problem, trial, seed):
 
 
 def scale_columns(part, low, width):
-    """Subtract ``low`` and divide by ``width`` in both parts; constant columns by 1."""
+    """Subtract ``low`` and divide by ``width``; constant columns are divided by 1."""
     width = np.where(width > 0, width, 1.0)
     return part._replace(X=(part.X - low) / width, test_X=(part.test_X - low) / width)
 
 
-def unit_interval(part):
+def unit_interval(part: Part) -> Part:
     """Columns scaled to [0, 1] over all rows, as the paper does in advance."""
     low = np.minimum(part.X.min(axis=0), part.test_X.min(axis=0))
     high = np.maximum(part.X.max(axis=0), part.test_X.max(axis=0))
     return scale_columns(part, low, high - low)
 
 
-def standardised(part, clip):
-    """Columns standardised by training statistics, clipped to 10 IQR if asked."""
+def standardised(part: Part, clip: bool) -> Part:
+    """Columns standardised by training statistics, optionally clipped to 10 IQR."""
     if clip:
         lower, median, upper = np.percentile(part.X, [25, 50, 75], axis=0)
         reach = 10.0 * (upper - lower)
@@ -167,14 +189,14 @@ def standardised(part, clip):
     return scale_columns(part, part.X.mean(axis=0), part.X.std(axis=0))
 
 
-def sample_z_scores(X):
+def sample_z_scores(X: np.ndarray) -> np.ndarray:
     """Each row less its mean and divided by its standard deviation (divisor d - 1)."""
     X = X - X.mean(axis=1, keepdims=True)
     deviation = X.std(axis=1, ddof=1, keepdims=True)
     return X / np.where(deviation > 0, deviation, 1.0)
 
 
-def timed(function, *args):
+def timed(function: Callable, *args: Any) -> tuple[Any, float]:
     """Result and seconds; the fastest of five runs where one takes under 50 ms."""
     seconds = []
     while not seconds or (max(seconds) < 0.05 and len(seconds) < 5):
@@ -184,14 +206,10 @@ def timed(function, *args):
     return result, min(seconds)
 
 
-def map_pass(feature_map, X):
+def map_pass(feature_map: Any, X: np.ndarray) -> None:
     """Map all rows block by block, as a fit does, and keep nothing."""
-
-    def consume(part):
-        for _ in feature_blocks(feature_map, X, part=part):
-            pass
-
-    map_slices(consume, len(X))
+    nothing = np.zeros((feature_map.n_components, 0, 1))  # predictions of no model
+    held_out_decisions(feature_map, X, np.arange(len(X)), nothing, 0.0)
 
 
 def warm_up(feature_map, X):
@@ -253,20 +271,16 @@ class Candidate(NamedTuple):
     generation_time: float
 
 
-def published_trial(
-    problem, multiple, trial, methods, *, weights="own", ablation=False, seed=0
-):
+def published_trial(problem, multiple, trial, methods, *, weights="own", seed=0):
     """One trial of the protocol ``published``; see the module and `PROTOCOLS`."""
     part, rng = published_part(problem, multiple, trial, seed)
     folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
     splits = list(folds.split(part.X, part.y))
     s = multiple * (part.X.shape[1] - 1)
-    candidates = published_candidates(part, s, rng, methods, weights, ablation)
+    candidates = published_candidates(part, s, rng, methods, weights)
     rows = {}
-    for feature_map in {id(candidate.feature_map) for candidate in candidates.values()}:
-        group = {
-            m: c for m, c in candidates.items() if id(c.feature_map) == feature_map
-        }
+    for feature_map in {c.feature_map for c in candidates.values()}:
+        group = {m: c for m, c in candidates.items() if c.feature_map is feature_map}
         rows |= published_group(group, part, splits)
     part = part._replace(X=part.X[:, :-1])
     return [
@@ -275,7 +289,9 @@ def published_trial(
     ]
 
 
-def published_part(problem, multiple, trial, seed):
+def published_part(
+    problem: Problem, multiple: int, trial: int, seed: int
+) -> tuple[Part, np.random.Generator]:
     """Scaled data of a trial, with a constant column for the phases, and its rng."""
     part = split(problem, trial, seed)
     if problem.name == "covtype":
@@ -294,64 +310,80 @@ def with_ones(X):
     return np.column_stack([X, np.ones(len(X))])
 
 
-def published_candidates(part, s, rng, methods, weights, ablation):
+def published_candidates(
+    part: Part,
+    s: int,
+    rng: np.random.Generator,
+    methods: Collection[str],
+    weights: str,
+) -> dict[str, Candidate]:
     """Features and weights of each method, with the time that generating them took."""
     n_features = part.X.shape[1] - 1
     measure = Gaussian()
     phases = rng.uniform(0.0, 2.0 * np.pi, size=(s, 1))
 
-    def frequencies(draw):
-        W = draw.draw(measure, s, n_features, rng)
-        return np.hstack([measure.scale(0.5) * W, phases])
-
-    def generate(draw):
-        feature_map = FourierMap(frequencies(draw))
+    def generate():
+        features = FourierFeatures(2 * s, gamma=0.5, draw="halton")
+        drawn = features.fit(np.zeros((1, n_features))).frequencies_
+        feature_map = FourierMap(np.hstack([drawn, phases]))
         map_pass(feature_map, part.X)
         return feature_map
 
     start = time.perf_counter()
-    W = frequencies(MonteCarlo())
+    W = measure.scale(0.5) * measure.sample(rng, s, n_features)
+    W = np.hstack([W, phases])
     draw_time = time.perf_counter() - start
     plain = FourierMap(W)
     warm_up(plain, part.X[:64])
     ones = np.ones(2 * s)
     _, map_time = timed(map_pass, plain, part.X)
+    rff = Candidate(plain, ones, PAPER_LAMBDAS, draw_time + map_time)
     found = {}
     if "rff" in methods:
-        found["rff"] = Candidate(plain, ones, PAPER_LAMBDAS, draw_time + map_time)
+        found["rff"] = rff
     if "qmc" in methods:
-        halton, seconds = timed(generate, Halton())
+        halton, seconds = timed(generate)
         found["qmc"] = Candidate(halton, ones, PAPER_LAMBDAS, seconds)
     scorers = {"leverage": published_leverage, "surrogate": published_surrogate}
-    for method, scorer in scorers.items():
-        if method in methods:
-            scores, seconds = timed(scorer, plain, part)
-            column_weights = np.sqrt(scores.sum() / scores)
-            feature_map = plain
-            if weights == "sorted":
-                feature_map, column_weights = sort_columns(W, column_weights)
-            found[method] = Candidate(
-                feature_map, column_weights, PAPER_LAMBDAS, draw_time + seconds
-            )
-    if ablation:
-        seconds = draw_time + map_time
-        found["rff-alpha-2s"] = Candidate(plain, ones, PAPER_LAMBDAS / (2 * s), seconds)
-        found["rff-wide"] = Candidate(plain, ones, WIDE_LAMBDAS, seconds)
+    for method in (name for name in scorers if name in methods):
+        scores, seconds = timed(scorers[method], plain, part)
+        column_weights = np.sqrt(scores.sum() / scores)
+        feature_map = plain
+        if weights == "sorted":
+            feature_map, column_weights = sort_columns(W, column_weights)
+        found[method] = Candidate(
+            feature_map, column_weights, PAPER_LAMBDAS, draw_time + seconds
+        )
+    grids = {"rff-alpha-2s": PAPER_LAMBDAS / (2 * s), "rff-wide": WIDE_LAMBDAS}
+    for method in (name for name in ABLATION if name in methods):
+        found[method] = rff._replace(lambdas=grids[method])
     return found
 
 
-def published_leverage(feature_map, part):
-    """Ridge leverage of each real column, lambda fixed; positive."""
+def published_leverage(feature_map: Any, part: Part) -> np.ndarray:
+    r"""Ridge leverage of each real column, lambda fixed; positive.
+
+    The diagonal of :math:`G (G + \alpha I)^{-1} = I - \alpha (G + \alpha I)^{-1}` with
+    :math:`G = Z^\top Z`; `surff.RidgeLeverage` scores pairs of columns instead.
+    """
     no_target = np.zeros((len(part.X), 0))
-    gram = accumulate(feature_map, part.X, no_target).gram
-    scores = ridge_column_scores(gram, LEVERAGE_LAMBDA * len(part.X))
-    return np.maximum(scores, np.finfo(float).tiny)
+    matrix = accumulate(feature_map, part.X, no_target).gram
+    alpha = LEVERAGE_LAMBDA * len(part.X)
+    np.einsum("ii->i", matrix)[...] += alpha
+    factor, info = lapack.dpotrf(matrix, lower=0, clean=0, overwrite_a=1)
+    if info:
+        raise SingularError(
+            f"Z^T Z + alpha I is singular to working precision (alpha={alpha:.3g})."
+        )
+    inverse, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)
+    scores = 1.0 - alpha * np.einsum("ii->i", inverse)
+    return scores.clip(np.finfo(float).tiny, 1.0)
 
 
-def published_surrogate(feature_map, part):
+def published_surrogate(feature_map: Any, part: Part) -> np.ndarray:
     """Squared product of each real column with the uncentred labels; positive."""
     moments = fourier_moments(part.X, feature_map.frequencies, part.y[:, None])
-    return np.maximum(surrogate_column_scores(moments), np.finfo(float).tiny)
+    return np.maximum(moments[:, 0] ** 2, np.finfo(float).tiny)
 
 
 def sort_columns(W, column_weights):
@@ -367,7 +399,7 @@ def published_group(group, part, splits):
     """Choose lambda and test, for methods that differ by column weights alone.
 
     Their Gram matrices are one matrix scaled by rows and columns, so one pass over the
-    data serves them all, and so does one pass of held-out predictions a fold.
+    data serves them all, and so does one pass of held-out predictions per fold.
     """
     feature_map = next(iter(group.values())).feature_map
     total, equations = splits_equations(feature_map, part.X, part.y[:, None], splits)
@@ -434,8 +466,7 @@ def fitted_row(features, model, part):
     """
 
     def generate(X, y):
-        fitted = features.fit(X, y)
-        map_pass(fitted.feature_map(), X)
+        map_pass(features.fit(X, y).feature_map(), X)
 
     generate(part.X[:64], part.y[:64])  # compiles or loads the kernels
     _, seconds = timed(generate, part.X, part.y)
@@ -449,14 +480,17 @@ def fitted_row(features, model, part):
     }
 
 
-def literal_trial(
-    problem, multiple, trial, methods, *, weights="own", ablation=False, seed=0
-):
+def two_seeds(problem, multiple, trial, seed):
+    """Seeds of the folds and of the maps of a trial."""
+    rng = np.random.default_rng(seed_sequence(seed, problem, trial, multiple))
+    return (int(value) for value in rng.integers(2**31, size=2))
+
+
+def literal_trial(problem, multiple, trial, methods, *, weights="own", seed=0):
     """One trial of the protocol ``literal``; see the module and `PROTOCOLS`."""
     part = unit_interval(split(problem, trial, seed))
     n, n_features = part.X.shape
-    rng = np.random.default_rng(seed_sequence(seed, problem, trial, multiple))
-    fold_seed, map_seed = (int(value) for value in rng.integers(2**31, size=2))
+    fold_seed, map_seed = two_seeds(problem, multiple, trial, seed)
     rows = []
     for method in methods:
         features = features_of(
@@ -467,27 +501,43 @@ def literal_trial(
             cv=StratifiedKFold(5, shuffle=True, random_state=fold_seed),
             fit_intercept=False,
         )
-        result = fitted_row(features, model, part)
-        rows.append(
-            row(
-                problem, "literal", method, multiple, trial, "own", seed, part, **result
-            )
-        )
+        found = fitted_row(features, model, part)
+        place = (problem, "literal", method, multiple, trial, weights, seed, part)
+        rows.append(row(*place, **found))
     return rows
 
 
-def some_rows(X, y, n_rows, classification, seed):
-    """At most so many of the rows, classes in proportion."""
+def some_rows(
+    X: np.ndarray, y: np.ndarray, n_rows: int, classification: bool, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Random rows, at most ``n_rows``, classes in proportion."""
     if len(y) <= n_rows:
         return X, y
-    X, _, y, _ = train_test_split(
-        X, y, train_size=n_rows, random_state=seed,
-        stratify=y if classification else None,
-    )  # fmt: skip
+    kept = {"train_size": n_rows, "stratify": y if classification else None}
+    X, _, y, _ = train_test_split(X, y, random_state=seed, **kept)
     return X, y
 
 
-def choose_gamma(model, method, features_at, X, y, multiple, seed):
+def fair_features(part: Part, map_seed: int) -> Callable:
+    """Function ``(method, gamma, multiple, n_samples)`` that makes fair features."""
+
+    def features_at(method, gamma, multiple, n_samples):
+        return features_of(
+            method, "fair", part.X.shape[1], multiple, gamma, map_seed, n_samples
+        )
+
+    return features_at
+
+
+def choose_gamma(
+    model: BaseEstimator,
+    method: str,
+    features_at: Callable,
+    X: np.ndarray,
+    y: np.ndarray,
+    multiple: int,
+    seed: int,
+) -> tuple[float | str, dict[float, float]]:
     """The bandwidth of ``fair``: uphill in the score of a model from ``1 / d``.
 
     Parameters
@@ -524,42 +574,32 @@ def choose_gamma(model, method, features_at, X, y, multiple, seed):
     return climb(score, 1.0 / X.shape[1])
 
 
-def fair_trial(
-    problem, multiple, trial, methods, *, weights="own", ablation=False, seed=0
-):
+def fair_trial(problem, multiple, trial, methods, *, weights="own", seed=0):
     """One trial of the protocol ``fair``; see the module and `PROTOCOLS`."""
     part = standardised(split(problem, trial, seed), clip=problem.name == "eeg")
-    n_features = part.X.shape[1]
-    rng = np.random.default_rng(seed_sequence(seed, problem, trial, multiple))
-    fold_seed, map_seed = (int(value) for value in rng.integers(2**31, size=2))
+    fold_seed, map_seed = two_seeds(problem, multiple, trial, seed)
     model = KernelRidgeClassifier(
         cv=StratifiedKFold(5, shuffle=True, random_state=fold_seed)
     )
+    features_at = fair_features(part, map_seed)
     rows = []
-
-    def features_at(method, gamma, multiple, n_samples):
-        return features_of(
-            method, "fair", n_features, multiple, gamma, map_seed, n_samples
-        )
-
     for method in methods:
         gamma, scores = choose_gamma(
             model, method, features_at, part.X, part.y, multiple, fold_seed
         )
         features = features_at(method, gamma, multiple, len(part.y))
-        result = fitted_row(features, model, part)
+        found = fitted_row(features, model, part)
         if scores:
-            result["at_grid_end"] += ends(gamma=(gamma, list(scores)))
-        rows.append(
-            row(problem, "fair", method, multiple, trial, "own", seed, part, **result)
-        )
+            found["at_grid_end"] += ends(gamma=(gamma, list(scores)))
+        place = (problem, "fair", method, multiple, trial, weights, seed, part)
+        rows.append(row(*place, **found))
     return rows
 
 
 #: One trial of each protocol, by name: ``run(problem, multiple, trial, methods, *,
-#: weights="own", ablation=False, seed=0)`` returns a dict a method, ready to be stored.
-#: ``multiple`` is s / d. ``weights`` and ``ablation`` concern ``published`` alone.
-PROTOCOLS = {
+#: weights="own", seed=0)`` returns one dict per method, ready to be stored.
+#: ``multiple`` is s / d; ``weights`` concerns ``published`` alone.
+PROTOCOLS: dict[str, Callable[..., list[dict]]] = {
     "published": published_trial,
     "literal": literal_trial,
     "fair": fair_trial,

@@ -1,22 +1,21 @@
-"""From stored rows to tables: terminal, Markdown, LaTeX and CSV.
+"""From stored rows of Table 2 to its tables.
 
 `summary_cells` boils the trials of each (data set, multiple, method) down to a `Cell`;
 every table shows the same cells. Accuracies are in percent, deviations in points.
 `captions` says what was run, on what, and where a choice ended at the end of its grid.
 """
 
-import csv
-import io
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from surff.datasets import DATASETS
-from surff.draws import DRAWS
-from surff.experiments.methods import METHODS, MORE, all_methods
+from surff.experiments.methods import ABLATION, LABELS, why_not
 from surff.experiments.printed import PrintedCell, expected_deviation
-from surff.experiments.protocol import ABLATION
 from surff.experiments.statistics import (
     Summary,
     mean_absolute_deviation,
@@ -25,38 +24,24 @@ from surff.experiments.statistics import (
     significantly_better,
     summarise,
 )
+from surff.experiments.table import MISSING, Table, format_seconds, format_summary
 
 __all__ = [
-    "DRAW_LABELS",
-    "LABELS",
     "Cell",
     "captions",
-    "csv_table",
-    "format_seconds",
-    "latex_float",
-    "latex_table",
-    "markdown_table",
+    "cells_in_full",
+    "dataset_table",
+    "method_captions",
+    "method_table",
     "picture_caption",
-    "rich_grid",
-    "rich_tables",
     "summary_cells",
 ]
-
-#: Printed names of the methods and of the ablation, in table order.
-LABELS = {**all_methods(), **ABLATION}
-
-#: Printed names of the draws and of the Nystrom landmark rules, in table order.
-DRAW_LABELS = {
-    "monte_carlo": "iid (RFF)",
-    "halton": "Halton",
-    **{name: label for name, label in MORE.items() if name in DRAWS},
-    **{name: label for name, label in MORE.items() if name.startswith("nystroem-")},
-}
 
 #: Methods that carry the paper's bullet where they are better than RFF.
 WEIGHTED = ("leverage", "surrogate")
 
-MISSING = "\N{EN DASH}"
+#: Level of the paired t-test against RFF, as in the paper.
+LEVEL = 0.05
 
 
 class Cell(NamedTuple):
@@ -92,12 +77,19 @@ class Cell(NamedTuple):
     n_frequencies: int
 
     @property
-    def deviation(self):
-        """Ours less the paper's, in points; None where the paper's is not at hand."""
-        return None if self.printed is None else self.accuracy.mean - self.printed[0]
+    def deviation(self) -> float | None:
+        """Accuracy less the paper's, in points; None where that is not at hand."""
+        if self.printed is None:
+            return None
+        return self.accuracy.mean - self.printed.accuracy
 
 
-def summary_cells(rows, printed):
+Cells = dict[tuple[str, int, str], Cell]
+
+
+def summary_cells(
+    rows: Sequence[dict], printed: Mapping[tuple[str, int, str], PrintedCell]
+) -> Cells:
     """Boil trials down to cells.
 
     Parameters
@@ -113,14 +105,16 @@ def summary_cells(rows, printed):
         Maps ``(dataset, multiple, method)`` to `Cell`, data sets in the order of the
         rows, multiples ascending, methods in table order.
     """
-    trials = {}
+    trials: dict[tuple, dict[int, dict]] = {}
     for row in rows:
         key = row["dataset"], row["multiple"], row["method"]
         trials.setdefault(key, {})[row["trial"]] = row
-    order = {name: i for i, name in enumerate(dict.fromkeys(k[0] for k in trials))}
-    methods = {name: i for i, name in enumerate(LABELS)}
+    datasets = list(dict.fromkeys(key[0] for key in trials))
+    methods = list(LABELS)
     cells = {}
-    for key in sorted(trials, key=lambda k: (order[k[0]], k[1], methods[k[2]])):
+    for key in sorted(
+        trials, key=lambda k: (datasets.index(k[0]), k[1], methods.index(k[2]))
+    ):
         dataset, multiple, method = key
         reference = trials.get((dataset, multiple, "rff"), {})
         cells[key] = _cell(method, trials[key], reference, printed.get(key))
@@ -149,35 +143,20 @@ def _cell(method, trials, reference, printed):
     )
 
 
-def _blocks(cells):
-    """Per data set: its multiples and its methods, in order."""
-    for dataset in dict.fromkeys(key[0] for key in cells):
-        multiples = dict.fromkeys(key[1] for key in cells if key[0] == dataset)
-        found = {key[2] for key in cells if key[0] == dataset}
-        yield dataset, list(multiples), [name for name in LABELS if name in found]
+# -- tables ----------------------------------------------------------------------------
 
 
-# -- numbers as text -------------------------------------------------------------------
-
-
-def format_seconds(seconds):
-    """A time with three digits and its unit.
-
-    Examples
-    --------
-    >>> format_seconds(0.01234), format_seconds(1.5)
-    ('12.3 ms', '1.50 s')
-    """
-    value, unit = (seconds, "s") if seconds >= 1.0 else (1e3 * seconds, "ms")
-    decimals = 2 if value < 10 else 1 if value < 100 else 0
-    return f"{value:.{decimals}f} {unit}"
+def _places(cells, dataset):
+    """Multiples and methods of a data set, in order."""
+    multiples = dict.fromkeys(key[1] for key in cells if key[0] == dataset)
+    found = {key[2] for key in cells if key[0] == dataset}
+    return list(multiples), [name for name in LABELS if name in found]
 
 
 def _accuracy(cell):
     if cell is None:
         return MISSING
-    spread = "" if math.isnan(cell.accuracy.std) else f" ± {cell.accuracy.std:.2f}"
-    return f"{cell.accuracy.mean:.2f}{spread}{' •' if cell.bullet else ''}"
+    return format_summary(cell.accuracy, ".2f", ".2f") + " •" * cell.bullet
 
 
 def _printed(cell):
@@ -191,42 +170,129 @@ def _time(cell, method):
         return MISSING
     if method in ABLATION:
         return f"as {LABELS['rff']}"
-    known = method != "rff" and not math.isnan(cell.ratio)
-    ratio = f" ({_ratio(cell.ratio)}x)" if known else ""
+    ratio = ""
+    if method != "rff" and not math.isnan(cell.ratio):
+        decimals = 2 if cell.ratio < 2 else 1 if cell.ratio < 10 else 0
+        ratio = f" ({cell.ratio:.{decimals}f}x)"
     return f"{format_seconds(cell.seconds)}{ratio}"
 
 
-def _ratio(ratio):
-    decimals = 2 if ratio < 2 else 1 if ratio < 10 else 0
-    return f"{ratio:.{decimals}f}"
+def _deviation(cells, dataset, method):
+    """Mean absolute deviation from the printed cells, as text."""
+    compared = {
+        key: cell
+        for key, cell in cells.items()
+        if key[0] == dataset and key[2] == method and cell.printed
+    }
+    deviation, n_cells = mean_absolute_deviation(
+        {key: cell.accuracy.mean for key, cell in compared.items()},
+        {key: cell.printed.accuracy for key, cell in compared.items()},
+    )
+    plural = "cell" if n_cells == 1 else "cells"
+    return f"{deviation:.2f} ({n_cells} {plural})" if n_cells else MISSING
 
 
-def _deviations(cells, dataset, methods, weights):
-    """Per method: mean absolute deviation, cells compared, and the reference."""
+def dataset_table(cells: Cells, dataset: str, config: Any) -> Table:
+    """Accuracies, the paper's, and times of one data set: a column per method.
+
+    Parameters
+    ----------
+    cells : dict
+        As `summary_cells` returns.
+    dataset : str
+    config : Table2
+
+    Returns
+    -------
+    Table
+        At most 100 columns wide with the paper's methods. The last rows have the mean
+        absolute deviations from the printed cells and, for ``published``, those that
+        the best known recipe reached.
+    """
+    multiples, methods = _places(cells, dataset)
+    body = []
+    for multiple in multiples:
+        row = {name: cells.get((dataset, multiple, name)) for name in methods}
+        times = (_time(cell, name) for name, cell in row.items())
+        body += [
+            [f"{multiple}d", "accuracy", *map(_accuracy, row.values())],
+            ["", "paper", *map(_printed, row.values())],
+            ["", "time", *times],
+        ]
+    body.append(["MAD", "here", *(_deviation(cells, dataset, m) for m in methods)])
+    if config.protocol == "published":
+        known = (expected_deviation(dataset, m, config.weights) for m in methods)
+        texts = (MISSING if value is None else f"{value:.2f}" for value in known)
+        body.append(["", "known", *texts])
+    return Table(
+        ["s", "", *(LABELS[method] for method in methods)],
+        body,
+        f"{dataset}: accuracy in %",
+        name=dataset,
+        section=3,
+        n_labels=2,
+        row_styles=("", "cyan", "dim"),
+    )
+
+
+def _marked_accuracy(cell, reference):
+    """Accuracy with its standard error and how it compares with RFF's."""
+    text = format_summary(cell and cell.accuracy, ".2f", ".2f", error=True)
+    if cell is None or reference is None or not cell.p_value < LEVEL:
+        return text
+    return f"{text} {'•' if cell.accuracy.mean > reference.accuracy.mean else '◦'}"
+
+
+def method_table(cells: Cells, dataset: str) -> Table:
+    """Accuracies of all methods on one data set: a row per method, a column per size.
+
+    Table 2 has a column per method, which serves the paper's four. Here every accuracy
+    has its standard error and its mark against RFF, and the last column says what
+    generating the features costs in multiples of RFF.
+    """
+    sizes, methods = _places(cells, dataset)
+    body = []
     for method in methods:
-        ours = {
-            key: cell.accuracy.mean
-            for key, cell in cells.items()
-            if key[0] == dataset and key[2] == method
-        }
-        printed = {
-            key: cells[key].printed.accuracy for key in ours if cells[key].printed
-        }
-        deviation, n_cells = mean_absolute_deviation(ours, printed)
-        yield deviation, n_cells, expected_deviation(dataset, method, weights)
+        row = {size: cells.get((dataset, size, method)) for size in sizes}
+        texts = (
+            _marked_accuracy(cell, cells.get((dataset, size, "rff")))
+            for size, cell in row.items()
+        )
+        ratio = [cell.ratio for cell in row.values() if cell][-1]
+        time = MISSING if math.isnan(ratio) else f"{ratio:.3g}x"
+        body.append([LABELS[method], *texts, time])
+    header = ["method", *(f"s = {size}d" for size in sizes), "time / RFF"]
+    return Table(header, body, f"{dataset}: accuracy in %", name=dataset)
 
 
-def _deviation_rows(cells, dataset, methods, config):
-    """Rows of our mean absolute deviation and, for ``published``, the reference."""
-    ours, known = [], []
-    for deviation, n_cells, expected in _deviations(
-        cells, dataset, methods, config.weights
-    ):
-        plural = "cell" if n_cells == 1 else "cells"
-        ours.append(f"{deviation:.2f} ({n_cells} {plural})" if n_cells else MISSING)
-        known.append(MISSING if expected is None else f"{expected:.2f}")
-    rows = {"ours": ours, "known": known} if config.protocol == "published" else {}
-    return rows or {"ours": ours}
+def cells_in_full(cells: Cells, config: Any) -> Table:
+    """One row per cell: accuracies in percent, times in seconds."""
+    header = ["protocol", "weights", "seed", "dataset", "multiple", "n_frequencies"]
+    header += ["method", "trials", "accuracy", "std", "printed", "deviation", "p_value"]
+    header += ["better_than_rff", "generation_time", "generation_ratio", "at_grid_end"]
+    rows = [
+        [
+            config.protocol,
+            config.weights,
+            config.seed,
+            dataset,
+            multiple,
+            cell.n_frequencies,
+            method,
+            cell.accuracy.n,
+            cell.accuracy.mean,
+            cell.accuracy.std,
+            None if cell.printed is None else str(cell.printed.accuracy),
+            cell.deviation,
+            cell.p_value,
+            int(cell.bullet),
+            cell.seconds,
+            cell.ratio,
+            " ".join(f"{name}:{n}" for name, n in cell.at_grid_end.items()),
+        ]
+        for (dataset, multiple, method), cell in cells.items()
+    ]
+    return Table(header, rows)
 
 
 # -- captions --------------------------------------------------------------------------
@@ -276,7 +342,7 @@ def _data_fact(dataset, protocol, row):
     return _DATA_TEXT[dataset]
 
 
-def captions(config, rows):
+def captions(config: Any, rows: Sequence[dict]) -> list[str]:
     """Sentences that say what a table or picture shows.
 
     Parameters
@@ -299,7 +365,7 @@ def captions(config, rows):
     ]
 
 
-def picture_caption(config, rows):
+def picture_caption(config: Any, rows: Sequence[dict]) -> list[str]:
     """The sentences of `captions` that the title and axes of a picture do not say."""
     return [
         *_weights_texts(config),
@@ -336,11 +402,11 @@ def _trials_text(config, rows):
     return (
         f"Accuracy in %: mean and standard deviation over {n}, seed {config.seed}; "
         "• marks a weighted method better than RFF in a paired t-test at 5 %. Paper: "
-        "the printed cell where it is at hand, and ours less it; MAD: mean absolute "
-        "deviation from those cells, and what the best known recipe reached over all "
-        "printed cells. Time: draw, score and map the training rows once (fastest of "
-        "five where that is short), median over trials, and in brackets over RFF's in "
-        "the same trial."
+        "the printed cell where it is at hand, and the accuracy less it; MAD: mean "
+        "absolute deviation from those cells, and what the best known recipe reached "
+        "over all printed cells. Time: draw, score and map the training rows once "
+        "(fastest of five where that is short), median over trials, and in brackets "
+        "over RFF's in the same trial."
     )
 
 
@@ -366,376 +432,22 @@ def _grid_end_texts(rows):
     ]
 
 
-# -- terminal --------------------------------------------------------------------------
-
-
-def rich_tables(cells, config):
-    """Tables for the terminal, one a data set, at most 100 columns wide.
-
-    Parameters
-    ----------
-    cells : dict
-        As `summary_cells` returns.
-    config : Table2
-
-    Returns
-    -------
-    tables : list of rich.table.Table
-    """
-    from rich import box
-    from rich.table import Table
-
-    tables = []
-    for dataset, multiples, methods in _blocks(cells):
-        table = Table(
-            title=f"{dataset}: accuracy in %",
-            title_justify="left",
-            title_style="bold",
-            box=box.SIMPLE_HEAD,
-            padding=(0, 1, 0, 0),
-            pad_edge=False,
-        )
-        table.add_column("s", justify="right", style="bold", no_wrap=True)
-        table.add_column("", style="dim", no_wrap=True)
-        for method in methods:
-            table.add_column(_header(method), no_wrap=True)
-        for multiple in multiples:
-            row = {name: cells.get((dataset, multiple, name)) for name in methods}
-            times = [_time(cell, name) for name, cell in row.items()]
-            table.add_row(f"{multiple}d", "ours", *map(_accuracy, row.values()))
-            table.add_row("", "paper", *map(_printed, row.values()), style="cyan")
-            table.add_row("", "time", *times, style="dim", end_section=True)
-        for name, texts in _deviation_rows(cells, dataset, methods, config).items():
-            label = "MAD" if name == "ours" else ""
-            table.add_row(label, name, *texts)
-        tables.append(table)
-    return tables
-
-
-def rich_grid(title, header, body):
-    """A table for the terminal, its cells as text.
-
-    Parameters
-    ----------
-    title : str
-    header : sequence of str
-    body : sequence of sequence of str
-
-    Returns
-    -------
-    table : rich.table.Table
-    """
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
+def method_captions(config: Any, rows: Sequence[dict]) -> list[str]:
+    """Sentences that say what a `method_table` shows."""
+    protocol, _, *data = captions(config, rows)
+    n_trials = len({row["trial"] for row in rows})
+    marks = (
+        f"Accuracy in %: mean and standard error over {n_trials} "
+        f"trial{'s' if n_trials > 1 else ''}, seed {config.seed}; • better and ◦ "
+        "worse than RFF in a paired t-test at 5 %. Time: draw or choose, and map the "
+        "training rows once, over RFF's in the same trial, at the largest s, median."
     )
-    for name in header:
-        table.add_column(name, no_wrap=True)
-    for line in body:
-        table.add_row(*line)
-    return table
-
-
-def _header(method):
-    return LABELS[method].replace(", ", ",\n").replace(" grid", "\ngrid")
-
-
-# -- Markdown --------------------------------------------------------------------------
-
-
-def markdown_table(cells, config, sentences):
-    """Tables in Markdown, accuracies and then times for each data set.
-
-    Parameters
-    ----------
-    cells : dict
-        As `summary_cells` returns.
-    config : Table2
-    sentences : sequence of str
-        As `captions` returns.
-
-    Returns
-    -------
-    text : str
-    """
-    lines = [f"# Table 2, protocol {config.protocol}", ""]
-    lines += [f"- {sentence}" for sentence in sentences]
-    for dataset, multiples, methods in _blocks(cells):
-        lines += ["", f"## {dataset}", "", "Accuracy:"]
-        header = ["s"]
-        for method in methods:
-            header += [LABELS[method], *(["paper"] if method in METHODS else [])]
-        body = []
-        for multiple in multiples:
-            line = [f"{multiple}d"]
-            for method in methods:
-                cell = cells.get((dataset, multiple, method))
-                line += [_accuracy(cell)]
-                line += [_printed(cell)] if method in METHODS else []
-            body.append(line)
-        lines += ["", *markdown_grid(header, body)]
-
-        compared = [method for method in methods if method in METHODS]
-        deviations = _deviation_rows(cells, dataset, compared, config)
-        lines += [
-            "",
-            "Mean absolute deviation from the printed cells at hand, in points"
-            + (
-                ", and what the best known recipe reached over all printed cells:"
-                if "known" in deviations
-                else ":"
-            ),
-            "",
-            *markdown_grid(
-                ["", *(LABELS[method] for method in compared)],
-                [[name, *texts] for name, texts in deviations.items()],
-            ),
-            "",
-            "Time:",
-            "",
-        ]
-        timed = compared if "rff" in compared else methods
-        body = [
-            [f"{m}d", *(_time(cells.get((dataset, m, k)), k) for k in timed)]
-            for m in multiples
-        ]
-        lines += markdown_grid(["s", *(LABELS[method] for method in timed)], body)
-    return "\n".join(lines) + "\n"
-
-
-def markdown_grid(header, body):
-    """Lines of a table, numbers to the right.
-
-    Parameters
-    ----------
-    header : sequence of str
-    body : sequence of sequence of str
-
-    Returns
-    -------
-    lines : list of str
-
-    Examples
-    --------
-    >>> markdown_grid(["s", "RFF"], [["2d", "70.1"]])
-    ['|  s |  RFF |', '|---:|-----:|', '| 2d | 70.1 |']
-    """
-    widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
-
-    def line(values):
-        padded = (v.rjust(w) for v, w in zip(values, widths, strict=True))
-        return f"| {' | '.join(padded)} |"
-
-    rule = "|".join("-" * (width + 1) + ":" for width in widths)
-    return [line(header), f"|{rule}|", *map(line, body)]
-
-
-# -- LaTeX -----------------------------------------------------------------------------
-
-
-def latex_table(cells, config, sentences):
-    r"""Two ``table*`` for LaTeX with booktabs, accuracies and times: ``\input`` them.
-
-    Parameters
-    ----------
-    cells : dict
-        As `summary_cells` returns.
-    config : Table2
-    sentences : sequence of str
-        As `captions` returns.
-
-    Returns
-    -------
-    text : str
-    """
-    methods = [name for name in LABELS if any(key[2] == name for key in cells)]
-    heads, rules, column = [], [], 3
-    for name in methods:
-        width = 2 if name in METHODS else 1
-        heads.append(f"\\multicolumn{{{width}}}{{c}}{{{tex(LABELS[name])}}}")
-        rules.append(f"\\cmidrule(lr){{{column}-{column + width - 1}}}")
-        column += width
-    subheads = ["data set", "$s$"]
-    for name in methods:
-        subheads += ["ours", "paper"] if name in METHODS else ["ours"]
-
-    def accuracies(row):
-        texts = []
-        for name in methods:
-            texts.append(_accuracy(row[name]))
-            texts += [_printed(row[name])] if name in METHODS else []
-        return texts
-
-    timed = [name for name in methods if name in METHODS]
-    return "\n".join(
-        [
-            "% Needs \\usepackage{booktabs,graphicx}",
-            *latex_float(
-                f"table2-{config.protocol}",
-                " ".join(sentences),
-                [f" & & {' & '.join(heads)} \\\\", " ".join(rules), tex_row(subheads)],
-                _latex_body(cells, methods, accuracies),
-            ),
-            "",
-            *latex_float(
-                f"table2-{config.protocol}-time",
-                "Generation time, in brackets over RFF's, of the runs of Table "
-                f"\\ref{{tab:table2-{config.protocol}}}.",
-                [tex_row(["data set", "$s$", *(tex(LABELS[k]) for k in timed)])],
-                _latex_body(
-                    cells, timed, lambda row: [_time(row[k], k) for k in timed]
-                ),
-            ),
-            "",
-        ]
-    )
-
-
-def latex_float(label, caption, head, body):
-    """Lines of a ``table*`` as wide as the page.
-
-    Parameters
-    ----------
-    label : str
-        Without ``tab:``.
-    caption : str
-        Plain text, or LaTeX where it ends in a command.
-    head, body : list of str
-        Rows of the ``tabular``; the second of the body has every column.
-
-    Returns
-    -------
-    lines : list of str
-    """
-    n_columns = body[1].count("&") + 1
-    if not caption.endswith("}."):
-        caption = tex(caption)
-    return [
-        "\\begin{table*}",
-        "\\centering",
-        f"\\caption{{{caption}}}",
-        f"\\label{{tab:{label}}}",
-        "\\resizebox{\\textwidth}{!}{%",
-        f"\\begin{{tabular}}{{{'l' * n_columns}}}",
-        "\\toprule",
-        *head,
-        *body,
-        "\\bottomrule",
-        "\\end{tabular}}",
-        "\\end{table*}",
+    d = {row["dataset"]: row["n_frequencies"] // row["multiple"] for row in rows}
+    left_out = [
+        f"{dataset}: {LABELS[method]} has no map of {multiple}d frequencies, {reason}."
+        for dataset in d
+        for multiple in config.multiples_of(dataset)
+        for method in config.methods
+        if (reason := why_not(method, d[dataset], multiple))
     ]
-
-
-def _latex_body(cells, methods, texts):
-    lines = []
-    for dataset, multiples, _ in _blocks(cells):
-        lines.append("\\midrule")
-        for i, multiple in enumerate(multiples):
-            row = {name: cells.get((dataset, multiple, name)) for name in methods}
-            size = "$d$" if multiple == 1 else f"${multiple}d$"
-            name = dataset if i == 0 else ""
-            lines.append(tex_row([tex(name), size, *map(tex, texts(row))]))
-    return lines
-
-
-def tex_row(texts):
-    r"""Join cells, already escaped, to a row of a ``tabular``."""
-    return f"{' & '.join(texts)} \\\\"
-
-
-_TEX = {
-    "\\": "\\textbackslash{}",
-    "^": "\\textasciicircum{}",
-    "%": "\\%",
-    "&": "\\&",
-    "#": "\\#",
-    "_": "\\_",
-    "{": "\\{",
-    "}": "\\}",
-    "±": "$\\pm$",
-    "•": "$\\bullet$",
-    MISSING: "--",
-}
-
-
-def tex(text):
-    """Escape a text for LaTeX.
-
-    Examples
-    --------
-    >>> tex("5 %")
-    '5 \\\\%'
-    """
-    return "".join(_TEX.get(character, character) for character in text)
-
-
-# -- CSV -------------------------------------------------------------------------------
-
-
-def csv_table(cells, config):
-    """One line a cell, every number in full.
-
-    Parameters
-    ----------
-    cells : dict
-        As `summary_cells` returns.
-    config : Table2
-
-    Returns
-    -------
-    text : str
-        Accuracies in percent, times in seconds; empty where there is nothing.
-    """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        [
-            "protocol",
-            "weights",
-            "seed",
-            "dataset",
-            "multiple",
-            "n_frequencies",
-            "method",
-            "trials",
-            "accuracy",
-            "std",
-            "printed",
-            "deviation",
-            "p_value",
-            "better_than_rff",
-            "generation_time",
-            "generation_ratio",
-            "at_grid_end",
-        ]
-    )
-    for (dataset, multiple, method), cell in cells.items():
-        ends = (f"{name}:{n}" for name, n in cell.at_grid_end.items())
-        writer.writerow(
-            [
-                config.protocol,
-                config.weights,
-                config.seed,
-                dataset,
-                multiple,
-                cell.n_frequencies,
-                method,
-                cell.accuracy.n,
-                _full(cell.accuracy.mean),
-                _full(cell.accuracy.std),
-                "" if cell.printed is None else cell.printed.accuracy,
-                _full(cell.deviation),
-                _full(cell.p_value),
-                int(cell.bullet),
-                _full(cell.seconds),
-                _full(cell.ratio),
-                " ".join(ends),
-            ]
-        )
-    return out.getvalue()
-
-
-def _full(value):
-    return "" if value is None or math.isnan(value) else f"{value:.6g}"
+    return [protocol, marks, *data, *left_out]

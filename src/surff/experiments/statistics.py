@@ -1,7 +1,10 @@
 """Means, spreads and comparisons of trials; plain numbers in, plain numbers out."""
 
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -33,13 +36,13 @@ class Summary(NamedTuple):
     n: int
 
 
-def summarise(values):
+def summarise(values: Sequence[float]) -> Summary:
     """Mean and sample standard deviation.
 
     Parameters
     ----------
     values : sequence of float
-        At least one.
+        At least one value.
 
     Returns
     -------
@@ -48,21 +51,23 @@ def summarise(values):
     Raises
     ------
     ValueError
-        There are none.
+        ``values`` is empty.
 
     Examples
     --------
     >>> summarise([1.0, 3.0])
     Summary(mean=2.0, std=1.4142135623730951, n=2)
     """
-    values = np.asarray(values, dtype=np.float64)
-    if values.size == 0:
+    array = np.asarray(values, dtype=np.float64)
+    if array.size == 0:
         raise ValueError("values must hold at least one number, got none.")
-    std = float(values.std(ddof=1)) if values.size > 1 else math.nan
-    return Summary(float(values.mean()), std, values.size)
+    std = float(array.std(ddof=1)) if array.size > 1 else math.nan
+    return Summary(float(array.mean()), std, array.size)
 
 
-def paired_p_value(values, reference):
+def paired_p_value(
+    values: Mapping[Any, float], reference: Mapping[Any, float]
+) -> float:
     """Two-sided p-value of a paired t-test.
 
     Parameters
@@ -93,7 +98,11 @@ def paired_p_value(values, reference):
     return float(stats.ttest_rel(a, b).pvalue)
 
 
-def significantly_better(values, reference, level=0.05):
+def significantly_better(
+    values: Mapping[Any, float],
+    reference: Mapping[Any, float],
+    level: float = 0.05,
+) -> bool:
     """The paper's bullet: a higher mean, and a paired t-test below ``level``.
 
     Parameters
@@ -112,7 +121,7 @@ def significantly_better(values, reference, level=0.05):
     return gain > 0 and paired_p_value(values, reference) < level
 
 
-def paired_ratio(values, reference):
+def paired_ratio(values: Mapping[Any, float], reference: Mapping[Any, float]) -> float:
     """Median over trials of the ratio within a trial.
 
     Parameters
@@ -131,12 +140,14 @@ def paired_ratio(values, reference):
     return float(np.median([values[trial] / reference[trial] for trial in trials]))
 
 
-def mean_absolute_deviation(ours, printed):
+def mean_absolute_deviation(
+    measured: Mapping[Any, float], printed: Mapping[Any, float]
+) -> tuple[float, int]:
     """Mean absolute deviation over the cells that both have.
 
     Parameters
     ----------
-    ours, printed : mapping from cell to float
+    measured, printed : mapping from cell to float
 
     Returns
     -------
@@ -145,7 +156,7 @@ def mean_absolute_deviation(ours, printed):
     n_cells : int
         Cells compared.
     """
-    cells = ours.keys() & printed.keys()
+    cells = measured.keys() & printed.keys()
     if not cells:
         return math.nan, 0
-    return float(np.mean([abs(ours[c] - printed[c]) for c in cells])), len(cells)
+    return float(np.mean([abs(measured[c] - printed[c]) for c in cells])), len(cells)

@@ -1,4 +1,4 @@
-"""Results on disk, one JSON line a trial and method, safe against being killed.
+"""Results on disk, one JSON line per trial and method, safe against being killed.
 
 A line is written by one call to the operating system in append mode and synced to the
 disk before `ResultStore.append` returns, so what a killed run leaves is whole lines and
@@ -6,10 +6,13 @@ at most one cut short at the end. Opening the file again drops such a line with 
 message; anything else that is not a row is an error.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 try:
@@ -17,9 +20,9 @@ try:
 except ImportError:  # Windows: one process at a time
     fcntl = None
 
-__all__ = ["KEY", "ResultStore", "StoreCorruptError", "row_key", "store_trials"]
+__all__ = ["KEY", "ResultStore", "StoreCorruptError", "row_key"]
 
-#: What tells the rows of the accuracy tables apart.
+#: Names by whose values the rows of the accuracy tables are told apart.
 KEY = ("protocol", "dataset", "weights", "method", "multiple", "trial", "seed")
 
 logger = logging.getLogger(__name__)
@@ -29,8 +32,8 @@ class StoreCorruptError(ValueError):
     """A file of results holds a line that is not a row."""
 
 
-def row_key(row, names=KEY):
-    """Identity of a row: its values of the key's names, as a tuple.
+def row_key(row: dict, names: Sequence[str] = KEY) -> tuple:
+    """Identity of a row: its values of the names in the key, as a tuple.
 
     Parameters
     ----------
@@ -45,30 +48,6 @@ def row_key(row, names=KEY):
     return tuple(row[name] for name in names)
 
 
-def store_trials(trials, run_trial, store, progress):
-    """Run trials one after the other and store the rows of each as it ends.
-
-    Parameters
-    ----------
-    trials : list of surff.experiments.table2.Trial
-    run_trial : callable
-        Rows of a trial: a list of dicts.
-    store : ResultStore
-    progress : surff.experiments.table2.Silent or another object with its methods
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Passed on; what was finished is stored.
-    """
-    progress.start(trials)
-    for trial in trials:
-        progress.begin(trial)
-        found = run_trial(trial)
-        store.append(found)
-        progress.done(trial, found)
-
-
 class ResultStore:
     """Rows of results in a JSON Lines file that grows and is never half-written.
 
@@ -77,13 +56,12 @@ class ResultStore:
     path : path-like
         The file; it and its directory are made by the first `append`.
     key : tuple of str, default=KEY
-        Names that every row has and by whose values rows are told apart.
+        Names that every row has; rows with the same values of them are the same.
 
     Raises
     ------
     StoreCorruptError
-        A line that is not the last, or that ends as it should, is not a row; the
-        message names the file and the line.
+        A complete line is not a row; the message names the file and the line.
 
     Notes
     -----
@@ -102,41 +80,40 @@ class ResultStore:
     True
     """
 
-    def __init__(self, path, key=KEY):
+    def __init__(self, path: str | os.PathLike, key: Sequence[str] = KEY) -> None:
         self.path = Path(path)
         self.key = key
-        self._rows = {}
+        self._rows: dict[tuple, dict] = {}
         if self.path.exists():
             self._read()
 
     @property
-    def rows(self):
+    def rows(self) -> list[dict]:
         """The rows as a list of dicts, in the order they were stored."""
         return list(self._rows.values())
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._rows)
 
-    def __contains__(self, key):
+    def __contains__(self, key: object) -> bool:
         return key in self._rows
 
-    def append(self, rows):
-        """Store rows: on disk, synced, when this returns.
+    def append(self, rows: Sequence[dict]) -> None:
+        """Store rows; when this returns they are on the disk, synced.
 
         Parameters
         ----------
         rows : sequence of dict
             Each with the names of the key and values that JSON knows (NaN is not one);
-            NumPy scalars are turned into Python's. They are written together: a run
-            killed inside this call leaves the first of them at most.
+            NumPy scalars become Python's. They are written together: a run killed
+            inside this call may leave only the first of them.
 
         Raises
         ------
         ValueError
             A row lacks a name of the key or has a value that JSON does not know.
         OSError
-            The disk is full, or the file cannot be written. Nothing of the rows is
-            kept.
+            The disk is full, or the file cannot be written. None of the rows is kept.
         """
         rows = [_checked(row, self.key) for row in rows]
         content = "".join(_to_line(row) for row in rows).encode()
@@ -149,7 +126,7 @@ class ResultStore:
                 size = os.fstat(descriptor).st_size
                 try:
                     if os.write(descriptor, content) != len(content):
-                        raise OSError(f"{self.path}: the disk took only part of a row.")
+                        raise OSError(f"{self.path}: only part of a row was written.")
                     os.fsync(descriptor)
                 except OSError:
                     os.ftruncate(descriptor, size)
@@ -171,7 +148,7 @@ class ResultStore:
                 os.truncate(self.path, len(content) - len(rest))
                 logger.warning(
                     "%s: line %d was cut short (a run was killed while writing it); "
-                    "dropped, its trial runs again.",
+                    "it is dropped and its trial runs again.",
                     self.path,
                     len(lines) + 1,
                 )
@@ -184,7 +161,7 @@ class ResultStore:
         except ValueError as error:
             raise StoreCorruptError(
                 f"{self.path}, line {number} is not a row of results ({error}): "
-                f"{line[:60]!r}. Mend or delete the line, or start with another file."
+                f"{line[:60]!r}. Correct or delete the line, or use another file."
             ) from error
 
 

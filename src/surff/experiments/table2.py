@@ -1,47 +1,56 @@
 """The paper's Table 2: accuracy and generation time of four methods on four data sets.
 
-`Table2` says what to run, `run_table2` runs what a `ResultStore` does not hold yet, and
-`write_table2` renders what it holds. The unit is a trial, one random split and one draw
-of frequencies for every method, whose rows are stored together: a run stopped at any
-point goes on there, with the same numbers as if it had not been stopped.
+`Table2` says what to run, `run_table2` runs the part that a `ResultStore` does not hold
+yet, and `table2_report` shows what it holds.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import ClassVar
 
 from surff.datasets import DATASETS
-from surff.experiments.figures import save, table2_figure
-from surff.experiments.method_table import write_methods
-from surff.experiments.methods import METHODS, MORE, all_methods, why_not
-from surff.experiments.protocol import ABLATION, PROBLEMS, PROTOCOLS, load_problem
+from surff.experiments.figures import methods_figure, table2_figure
+from surff.experiments.methods import ABLATION, METHODS, MORE, all_methods, why_not
+from surff.experiments.printed import PrintedCell
+from surff.experiments.protocol import PROBLEMS, PROTOCOLS, load_problem
 from surff.experiments.render import (
     captions,
-    csv_table,
-    latex_table,
-    markdown_table,
+    cells_in_full,
+    dataset_table,
+    method_captions,
+    method_table,
+    picture_caption,
     summary_cells,
 )
-from surff.experiments.store import row_key
+from surff.experiments.runner import (
+    Experiment,
+    Last,
+    Silent,
+    check_names,
+    gram_cost,
+    in_order,
+    run,
+)
+from surff.experiments.store import KEY, ResultStore
+from surff.experiments.table import Report
 
 __all__ = [
     "DATASET_NAMES",
     "LARGEST_MULTIPLE",
     "MULTIPLES",
     "WEIGHTS",
-    "Silent",
     "Table2",
-    "Trial",
-    "check_at_least",
-    "check_names",
-    "missing_trials",
-    "row_of",
     "run_table2",
-    "select_rows",
-    "write_table2",
+    "table2_report",
 ]
 
-#: The paper's data sets, and its numbers of frequencies in multiples of d.
+#: The paper's data sets.
 DATASET_NAMES = ("eeg", "magic04", "cod-rna", "covtype")
+
+#: The paper's numbers of frequencies, in multiples of d.
 MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 #: Readings of the weights of the protocol ``published``.
@@ -53,7 +62,7 @@ LARGEST_MULTIPLE = {"covtype": 16}
 
 
 @dataclass(frozen=True)
-class Table2:
+class Table2(Experiment):
     """What to run.
 
     Attributes
@@ -75,15 +84,17 @@ class Table2:
         Names of `surff.experiments.methods`; those that the paper does not compare run
         under ``fair`` alone.
     seed : int
-        Of everything random, >= 0.
+        Seed of all random choices, >= 0.
     large : bool
         Run the multiples above ``LARGEST_MULTIPLE`` too.
 
     Raises
     ------
     ValueError
-        A name or number is not one of those; the message lists what is.
+        A name or number is not valid; the message lists what is.
     """
+
+    KEY: ClassVar = KEY
 
     datasets: tuple[str, ...] = DATASET_NAMES
     multiples: tuple[int, ...] = MULTIPLES
@@ -95,63 +106,54 @@ class Table2:
     seed: int = 0
     large: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_names("datasets", self.datasets, PROBLEMS)
         check_names("methods", self.methods, all_methods())
         check_names("protocol", (self.protocol,), PROTOCOLS)
         check_names("weights", (self.weights,), WEIGHTS)
-        for multiple in self.multiples:
-            check_at_least("multiples", multiple, 1)
-        check_at_least("trials", self.trials, 1)
-        check_at_least("seed", self.seed, 0)
-        if not self.multiples:
-            raise ValueError("multiples must have at least one number, got none.")
+        self.check_numbers()
+        self._check_protocol()
+        object.__setattr__(self, "datasets", tuple(dict.fromkeys(self.datasets)))
+        object.__setattr__(self, "methods", in_order(self.methods, all_methods()))
+
+    def _check_protocol(self):
+        got = f"got protocol={self.protocol!r}."
         if self.more and self.protocol != "fair":
             raise ValueError(
                 f"methods that the paper does not compare ({', '.join(self.more)}) run "
-                f"under the protocol 'fair', got protocol={self.protocol!r}."
+                f"under the protocol 'fair', {got}"
             )
-        if self.protocol != "published":
-            if self.weights != "own":
-                raise ValueError(
-                    f"weights={self.weights!r} is a reading of the protocol "
-                    f"'published', got protocol={self.protocol!r}."
-                )
-            if self.ablation:
-                raise ValueError(
-                    "ablation takes the protocol 'published' apart, got "
-                    f"protocol={self.protocol!r}."
-                )
-        # In the order of the table, once each.
-        order = {name: i for i, name in enumerate(all_methods())}
-        methods = sorted(set(self.methods), key=order.get)
-        object.__setattr__(self, "datasets", tuple(dict.fromkeys(self.datasets)))
-        object.__setattr__(self, "methods", tuple(methods))
-        object.__setattr__(self, "multiples", tuple(sorted(set(self.multiples))))
+        if self.weights != "own" and self.protocol != "published":
+            raise ValueError(
+                f"weights={self.weights!r} is a reading of the protocol 'published', "
+                f"{got}"
+            )
+        if self.ablation and self.protocol != "published":
+            raise ValueError(f"ablation takes the protocol 'published' apart, {got}")
 
     @property
-    def all_methods(self):
+    def all_methods(self) -> tuple[str, ...]:
         """Names of the methods and, if asked for, of the ablation."""
         return (*self.methods, *(ABLATION if self.ablation else ()))
 
     @property
-    def more(self):
+    def more(self) -> tuple[str, ...]:
         """Names of the methods that the paper does not compare."""
         return tuple(method for method in self.methods if method in MORE)
 
-    def methods_at(self, dataset, multiple):
-        """Those of `all_methods` that have a map of a size."""
+    def methods_at(self, dataset: str, multiple: int) -> tuple[str, ...]:
+        """Names in `all_methods` of the methods that have a map of that size."""
         d = DATASETS[dataset].n_features
         return tuple(m for m in self.all_methods if not why_not(m, d, multiple))
 
-    def multiples_of(self, dataset):
+    def multiples_of(self, dataset: str) -> tuple[int, ...]:
         """Multiples that a data set runs at."""
         largest = LARGEST_MULTIPLE.get(dataset)
         if self.large or largest is None:
             return self.multiples
         return tuple(multiple for multiple in self.multiples if multiple <= largest)
 
-    def left_out(self):
+    def left_out(self) -> dict[str, tuple[int, ...]]:
         """Multiples asked for that do not run without ``large``, by data set."""
         runs = {name: self.multiples_of(name) for name in self.datasets}
         missing = {
@@ -160,129 +162,23 @@ class Table2:
         }
         return {name: multiples for name, multiples in missing.items() if multiples}
 
+    def plan(self) -> Iterator[tuple[str, int, int, Sequence[str]]]:
+        """See `Experiment`."""
+        for dataset in self.datasets:
+            for multiple in self.multiples_of(dataset):
+                for trial in range(self.trials):
+                    yield dataset, multiple, trial, self.methods_at(dataset, multiple)
 
-def check_names(argument, names, valid):
-    """Refuse no names, and a name that is not valid; the message lists those that are.
-
-    Parameters
-    ----------
-    argument : str
-        What the message calls them.
-    names : sequence of str
-    valid : collection of str
-    """
-    if not names:
-        raise ValueError(f"{argument} must name some of {', '.join(valid)}, got none.")
-    for name in names:
-        if name not in valid:
-            raise ValueError(
-                f"{argument} must be one of {', '.join(valid)}, got {name!r}."
-            )
+    def cost(self, dataset: str, multiple: int, methods: Sequence[str]) -> float:
+        """See `Experiment`."""
+        data = DATASETS[dataset]
+        n, s = sum(data.n_samples.values()), multiple * data.n_features
+        return len(methods) * gram_cost(n, s)
 
 
-def check_at_least(argument, value, least):
-    """Refuse what is not an integer of at least ``least``.
-
-    Parameters
-    ----------
-    argument : str
-        What the message calls it.
-    value : object
-    least : int
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(
-            f"{argument} must be an integer of at least {least}, got {value!r}."
-        )
-
-
-class Trial(NamedTuple):
-    """One call of a protocol that is still to be made.
-
-    Attributes
-    ----------
-    dataset : str
-    multiple, trial : int
-    methods : tuple of str
-        Those whose rows are missing.
-    cost : float
-        Share of the time that it is expected to take, in units of its own.
-    """
-
-    dataset: str
-    multiple: int
-    trial: int
-    methods: tuple[str, ...]
-    cost: float
-
-
-def _cost(dataset, multiple, n_methods):
-    # Only ratios matter: the bar tells the time left from them. Gram matrices grow as
-    # n s^2, maps as n s, solving as s^3; a trial costs something however small it is.
-    description = DATASETS[dataset]
-    n = sum(description.n_samples.values())
-    s = multiple * description.n_features
-    return n_methods * (1e8 + n * s * (s + 150.0) + 20.0 * s**3)
-
-
-def row_of(config, dataset, multiple, trial, method):
-    """The part of a row that `surff.experiments.store.row_key` looks at, as a dict."""
-    return {
-        "protocol": config.protocol,
-        "dataset": dataset,
-        "weights": config.weights,
-        "method": method,
-        "multiple": multiple,
-        "trial": trial,
-        "seed": config.seed,
-    }
-
-
-def _key(config, *where):
-    return row_key(row_of(config, *where))
-
-
-def missing_trials(config, store):
-    """Trials that are not stored yet, in the order in which they run.
-
-    Parameters
-    ----------
-    config : Table2
-    store : ResultStore
-
-    Returns
-    -------
-    trials : list of Trial
-    """
-    trials = []
-    for dataset in config.datasets:
-        for multiple in config.multiples_of(dataset):
-            for trial in range(config.trials):
-                methods = tuple(
-                    method
-                    for method in config.methods_at(dataset, multiple)
-                    if _key(config, dataset, multiple, trial, method) not in store
-                )
-                if methods:
-                    cost = _cost(dataset, multiple, len(methods))
-                    trials.append(Trial(dataset, multiple, trial, methods, cost))
-    return trials
-
-
-class Silent:
-    """Progress of a run that nobody watches; the interface that `run_table2` calls."""
-
-    def start(self, trials):
-        """Called once with the `Trial`s to run."""
-
-    def begin(self, trial):
-        """Called before each of them."""
-
-    def done(self, trial, rows):
-        """Called after each of them, its rows stored."""
-
-
-def run_table2(config, store, progress=None):
+def run_table2(
+    config: Table2, store: ResultStore, progress: Silent | None = None
+) -> None:
     """Run the trials that are missing and store each as it ends.
 
     Parameters
@@ -297,93 +193,69 @@ def run_table2(config, store, progress=None):
     DatasetNotFoundError, DatasetCorruptError
         A data set cannot be had.
     KeyboardInterrupt
-        Passed on; what was finished is stored.
+        Passed on; finished trials are stored.
     """
-    progress = Silent() if progress is None else progress
-    run_trial = PROTOCOLS[config.protocol]
-    trials = missing_trials(config, store)
-    progress.start(trials)
-    problem = None
-    for trial in trials:
-        progress.begin(trial)
-        if problem is None or problem.name != trial.dataset:
-            problem = None  # two data sets are never held at once
-            problem = load_problem(trial.dataset)
-        rows = run_trial(
-            problem,
+    problems = Last(load_problem)
+
+    def run_trial(trial):
+        return PROTOCOLS[config.protocol](
+            problems(trial.dataset),
             trial.multiple,
             trial.trial,
-            [method for method in trial.methods if method not in ABLATION],
+            trial.methods,
             weights=config.weights,
-            ablation=any(method in ABLATION for method in trial.methods),
             seed=config.seed,
         )
-        rows = [row for row in rows if row["method"] in trial.methods]
-        store.append(rows)
-        progress.done(trial, rows)
+
+    run(config, store, run_trial, progress)
 
 
-def select_rows(config, rows):
-    """Rows that belong to a table, of all that a store holds.
-
-    Parameters
-    ----------
-    config : Table2
-    rows : sequence of dict
-
-    Returns
-    -------
-    rows : list of dict
-        Ordered by data set, multiple, method and trial.
-    """
-    by_key = {row_key(row): row for row in rows}
-    keys = (
-        _key(config, dataset, multiple, trial, method)
-        for dataset in config.datasets
-        for multiple in config.multiples_of(dataset)
-        for method in config.methods_at(dataset, multiple)
-        for trial in range(config.trials)
-    )
-    return [by_key[key] for key in keys if key in by_key]
-
-
-def write_table2(config, rows, out, printed):
-    """Render rows into a directory: Markdown, LaTeX, CSV, and a picture a data set.
-
-    A table of more than the paper's methods has a row for each and is named
-    ``methods`` instead of ``table2``; see `surff.experiments.method_table`.
+def table2_report(
+    config: Table2,
+    rows: Sequence[dict],
+    printed: Mapping[tuple[str, int, str], PrintedCell],
+) -> Report:
+    """Tables, numbers and pictures, one of each per data set.
 
     Parameters
     ----------
     config : Table2
     rows : sequence of dict
         As `select_rows` returns, at least one.
-    out : Path
-        Directory; made if missing. ``table2.md``, ``table2.tex``, ``table2.csv`` and
-        ``table2-<dataset>.png`` and ``.svg`` in it are written over.
     printed : dict
         As `surff.experiments.printed.printed_table` returns.
 
     Returns
     -------
-    paths : list of Path
-        The tables, then the pictures.
+    Report
+        ``table2.md``, ``.tex`` and ``.csv``, and ``table2-<dataset>.png`` and ``.svg``.
+        A table of more than the paper's methods has a row for each, no printed cells,
+        and is named ``methods`` instead of ``table2``.
     """
+    stem = "methods" if config.more else "table2"
+    cells = summary_cells(rows, {} if config.more else printed)
+    datasets = dict.fromkeys(row["dataset"] for row in rows)
     if config.more:
-        return write_methods(config, rows, out)
-    cells = summary_cells(rows, printed)
-    sentences = captions(config, rows)
-    out.mkdir(parents=True, exist_ok=True)
-    texts = {
-        "table2.md": markdown_table(cells, config, sentences),
-        "table2.tex": latex_table(cells, config, sentences),
-        "table2.csv": csv_table(cells, config),
-    }
-    paths = []
-    for name, text in texts.items():
-        (out / name).write_text(text, encoding="utf-8")
-        paths.append(out / name)
-    for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        figure = table2_figure(rows, printed, dataset, config)
-        paths += save(figure, out / f"table2-{dataset}")
-    return paths
+        title = f"All methods, protocol {config.protocol}"
+        tables = [method_table(cells, dataset) for dataset in datasets]
+        sentences = method_captions(config, rows)
+        figures = {name: partial(methods_figure, cells, name) for name in datasets}
+    else:
+        title = f"Table 2, protocol {config.protocol}"
+        tables = [dataset_table(cells, dataset, config) for dataset in datasets]
+        sentences = captions(config, rows)
+        figures = {}
+        for name in datasets:
+            own = [row for row in rows if row["dataset"] == name]
+            sentences_of = picture_caption(config, own)
+            draw = partial(table2_figure, own, printed, name, config, sentences_of)
+            figures[name] = draw
+    return Report(
+        stem,
+        title,
+        tables,
+        sentences,
+        cells_in_full(cells, config),
+        latex=f"{stem}-{config.protocol}",
+        figures={f"{stem}-{name}": draw for name, draw in figures.items()},
+    )

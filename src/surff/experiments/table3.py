@@ -8,15 +8,17 @@ of the orders that theory gives, fitted over the same n: a factor log n bends a 
 at every n that fits into memory. `surff.inspection.theory` derives the orders.
 """
 
-import csv
-import io
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from surff.experiments.figures import decay_figure, save
-from surff.experiments.render import markdown_grid, tex, tex_row
+from surff.experiments.figures import decay_figure
+from surff.experiments.table import Report, Table
 from surff.inspection import DECAYS, decaying_spectrum, spectral_dof, theorem_1_features
 
 __all__ = [
@@ -24,9 +26,8 @@ __all__ = [
     "SIZES",
     "DecayRow",
     "Quantity",
-    "rich_table3",
+    "table3_report",
     "table3_rows",
-    "write_table3",
 ]
 
 #: Numbers of rows n: half decades.
@@ -53,7 +54,7 @@ class Quantity(NamedTuple):
     values : ndarray of shape (k,)
         At each of the sizes.
     slope, theory_slope : float
-        Of its logarithm against log n over the last two decades of n: ours, and that
+        Of its logarithm against log n over the last two decades of n: as computed, and
         of the order in theory, logarithms and all.
     order : str
         The order as text.
@@ -93,7 +94,9 @@ class DecayRow(NamedTuple):
     surrogate: Quantity
 
 
-def table3_rows(sizes=SIZES, cases=CASES):
+def table3_rows(
+    sizes: Sequence[int] = SIZES, cases: Sequence[tuple[str, float]] = CASES
+) -> list[DecayRow]:
     """Compute the table.
 
     Parameters
@@ -116,13 +119,12 @@ def table3_rows(sizes=SIZES, cases=CASES):
     -----
     Time and memory are O(n) for the largest n: a second and 0.3 GB for 10^7.
     """
-    sizes = np.unique(np.asarray(sizes, dtype=np.int64))
-    if len(sizes) < 2 or sizes[0] < 100:
+    n = np.unique(np.asarray(sizes, dtype=np.int64))
+    if len(n) < 2 or n[0] < 100:
         raise ValueError(
-            "sizes must be at least two numbers of at least 100, got "
-            f"{[int(n) for n in sizes]}."
+            f"sizes must be at least two numbers of at least 100, got {n.tolist()}."
         )
-    return [_row(decay, t, sizes) for decay, t in cases]
+    return [_row(decay, t, n) for decay, t in cases]
 
 
 def _row(decay, t, sizes):
@@ -181,6 +183,7 @@ def _quantity(name, sizes, values, order, text):
 
 # -- rendering -------------------------------------------------------------------------
 
+#: What the table shows.
 CAPTION = (
     "mu_i: eigenvalues of K / n, scaled to sum to one; lambda = n^(-1/2), alpha = "
     "n^(1/2). d: effective degrees of freedom. s: features that Theorem 1 asks for at "
@@ -191,15 +194,30 @@ CAPTION = (
 )
 
 
-def _grid(rows):
-    """Header and body as text; the sizes shown are the full decades, or all if few."""
+def _power(n):
+    decade = round(math.log10(n))
+    return f"1e{decade}" if n == 10**decade else str(n)
+
+
+def table3_report(rows: Sequence[DecayRow]) -> Report:
+    """Table, numbers and picture.
+
+    Parameters
+    ----------
+    rows : list of DecayRow
+
+    Returns
+    -------
+    Report
+        ``table3.md``, ``.tex``, ``.csv``, ``.png`` and ``.svg``. The sizes in the table
+        are the full decades, or all if there are few.
+    """
     sizes = rows[0].sizes
     shown = [i for i, n in enumerate(sizes) if math.log10(n) % 1 == 0]
     if len(shown) < 2:
         shown = list(range(len(sizes)))
     header = ["mu_i", "", *(f"n = {_power(sizes[i])}" for i in shown)]
-    header += ["slope", "theory", "order"]
-    body = []
+    body, numbers = [], []
     for row in rows:
         for k, quantity in enumerate((row.dof, row.leverage, row.surrogate)):
             digits = ".1f" if k == 0 else ".0f"
@@ -213,99 +231,26 @@ def _grid(rows):
                     quantity.order,
                 ]
             )
-    return header, body
-
-
-def _power(n):
-    decade = round(math.log10(n))
-    return f"1e{decade}" if n == 10**decade else str(n)
-
-
-def rich_table3(rows):
-    """The table for the terminal, at most 100 columns wide.
-
-    Parameters
-    ----------
-    rows : list of DecayRow
-
-    Returns
-    -------
-    table : rich.table.Table
-    """
-    from rich import box
-    from rich.table import Table
-
-    header, body = _grid(rows)
-    table = Table(
-        title="Features needed as n grows, by decay of the eigenvalues of K / n",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
+            slopes = quantity.slope, quantity.theory_slope
+            for n, value in zip(sizes, quantity.values, strict=True):
+                numbers.append([row.name, quantity.name, n, f"{value:.8g}", *slopes])
+    return Report(
+        "table3",
+        "Table 3, eigenvalue decay",
+        [
+            Table(
+                [*header, "slope", "theory", "order"],
+                body,
+                "Features needed as n grows, by decay of the eigenvalues of K / n",
+                section=3,
+                n_labels=2,
+            )
+        ],
+        [CAPTION],
+        Table(
+            ["decay", "quantity", "n", "value", "slope", "theory_slope"],
+            numbers,
+        ),
+        latex="table3",
+        figures={"table3": partial(decay_figure, rows, CAPTION)},
     )
-    for i, name in enumerate(header):
-        text = i < 2 or i == len(header) - 1
-        table.add_column(name, justify="left" if text else "right", no_wrap=True)
-    for k, line in enumerate(body):
-        table.add_row(*line, end_section=k % 3 == 2)
-    return table
-
-
-def write_table3(rows, out):
-    """Write ``table3.md``, ``.tex``, ``.csv``, ``.png`` and ``.svg`` into a directory.
-
-    Parameters
-    ----------
-    rows : list of DecayRow
-    out : Path
-        Made if missing.
-
-    Returns
-    -------
-    paths : list of Path
-    """
-    out.mkdir(parents=True, exist_ok=True)
-    header, body = _grid(rows)
-    grid = "\n".join(markdown_grid(header, body))
-    texts = {
-        "table3.md": f"# Table 3, eigenvalue decay\n\n{CAPTION}\n\n{grid}\n",
-        "table3.tex": _latex(header, body),
-        "table3.csv": _csv(rows),
-    }
-    for name, text in texts.items():
-        (out / name).write_text(text, encoding="utf-8")
-    paths = [out / name for name in texts]
-    return paths + save(decay_figure(rows, CAPTION), out / "table3")
-
-
-def _latex(header, body):
-    columns = "".join("l" if i < 2 else "r" for i in range(len(header) - 1)) + "l"
-    lines = [
-        "% Needs \\usepackage{booktabs,graphicx}",
-        "\\begin{table*}",
-        "\\centering",
-        f"\\caption{{{tex(CAPTION)}}}",
-        "\\label{tab:table3}",
-        "\\resizebox{\\textwidth}{!}{%",
-        f"\\begin{{tabular}}{{{columns}}}",
-        "\\toprule",
-        tex_row(map(tex, header)),
-    ]
-    for k, line in enumerate(body):
-        lines += ["\\midrule"] if k % 3 == 0 else []
-        lines.append(tex_row(map(tex, line)))
-    lines += ["\\bottomrule", "\\end{tabular}}", "\\end{table*}"]
-    return "\n".join(lines) + "\n"
-
-
-def _csv(rows):
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["decay", "quantity", "n", "value", "slope", "theory_slope"])
-    for row in rows:
-        for quantity in (row.dof, row.leverage, row.surrogate):
-            for n, value in zip(row.sizes, quantity.values, strict=True):
-                slopes = f"{quantity.slope:.6g}", f"{quantity.theory_slope:.6g}"
-                writer.writerow([row.name, quantity.name, n, f"{value:.8g}", *slopes])
-    return out.getvalue()

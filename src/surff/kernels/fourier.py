@@ -362,7 +362,7 @@ class FourierMap:
             )
         self.frequencies = frequencies
         self.dtype = frequencies.dtype
-        self.n_frequencies, self.n_features = shape
+        self.n_frequencies, self.n_features = frequencies.shape
         self.n_components = 2 * self.n_frequencies
         self.amplitudes = amplitudes
         # The map's 1 / sqrt(s) is folded into the factors of the kernel.

@@ -133,7 +133,7 @@ def side_by_side(
 
 def banded_solutions(
     gram: np.ndarray, moments: np.ndarray, alphas: list[float]
-) -> dict[int, np.ndarray]:
+) -> dict[int, np.ndarray | None]:
     """Coefficients by index, for the alphas for which the band form is as accurate."""
     floor = BAND_MARGIN * len(gram) * np.finfo(np.float64).eps * gram.diagonal().max()
     large = [i for i, alpha in enumerate(alphas) if alpha > floor]

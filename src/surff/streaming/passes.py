@@ -80,7 +80,8 @@ class Passes:
             )
         self.source, self.check = source, check
         self.labels = None if labels is None else np.unique(labels)
-        self.n_rows, self._first = None, None
+        self.n_rows: int | None = None
+        self._first: Any = None  # kind and dtype of the first block
 
     def __call__(self, gather: bool = True) -> AbstractContextManager[Iterator[Rows]]:
         """Start a pass: a context manager of an iterator of `Rows`.
