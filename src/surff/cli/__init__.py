@@ -1,4 +1,7 @@
-"""The command line: parse, call, print. It may import every room."""
+"""The command line: parse, call, print.
+
+It may import `experiments`, `datasets` and the public names of `surff`.
+"""
 
 from surff.cli.main import main
 

@@ -2,7 +2,7 @@
 
 Normal equations and the pass that forms them, solvers, the grid of alphas and what it
 is judged by, conjugate gradients and logistic regression on passes over the rows, and
-the posterior. It may import `streaming`, `kernels` and `backend`.
+the posterior. It may import `streaming` and `backend`.
 """
 
 from surff.linear.alpha_path import *
