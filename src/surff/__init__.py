@@ -1,28 +1,36 @@
-"""surff: kernel learning with random features."""
+"""surff: kernel learning with random features.
 
-from surff.adaptation import AgopAdaptation, AutoAdaptation, GradientAdaptation
-from surff.estimators import (
-    FourierFeatures,
-    KernelLogisticClassifier,
-    KernelRidgeClassifier,
-    KernelRidgeRegressor,
-    NystroemFeatures,
-    load,
-    save,
-)
-from surff.inspection import (
-    AlphaPathDisplay,
-    FrequencyDisplay,
-    KernelApproximationDisplay,
-)
-from surff.selection import (
-    EERF,
-    Compression,
-    KernelAlignment,
-    ResidualLeverage,
-    RidgeLeverage,
-    SurrogateLeverage,
-)
+The public names. Each is imported with its room when it is first used, so that
+``import surff`` and ``surff --help`` are quick.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from surff.adaptation import AgopAdaptation, AutoAdaptation, GradientAdaptation
+    from surff.estimators import (
+        FourierFeatures,
+        KernelLogisticClassifier,
+        KernelRidgeClassifier,
+        KernelRidgeRegressor,
+        NystroemFeatures,
+        load,
+        save,
+    )
+    from surff.inspection import (
+        AlphaPathDisplay,
+        FrequencyDisplay,
+        KernelApproximationDisplay,
+    )
+    from surff.selection import (
+        EERF,
+        Compression,
+        KernelAlignment,
+        ResidualLeverage,
+        RidgeLeverage,
+        SurrogateLeverage,
+    )
 
 __all__ = [
     "EERF",
@@ -47,3 +55,54 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+#: Rooms of the public names.
+_ROOM_OF = {
+    "EERF": "selection",
+    "AgopAdaptation": "adaptation",
+    "AlphaPathDisplay": "inspection",
+    "AutoAdaptation": "adaptation",
+    "Compression": "selection",
+    "FourierFeatures": "estimators",
+    "FrequencyDisplay": "inspection",
+    "GradientAdaptation": "adaptation",
+    "KernelAlignment": "selection",
+    "KernelApproximationDisplay": "inspection",
+    "KernelLogisticClassifier": "estimators",
+    "KernelRidgeClassifier": "estimators",
+    "KernelRidgeRegressor": "estimators",
+    "NystroemFeatures": "estimators",
+    "ResidualLeverage": "selection",
+    "RidgeLeverage": "selection",
+    "SurrogateLeverage": "selection",
+    "load": "estimators",
+    "save": "estimators",
+}
+
+#: Rooms that are attributes of the package without an import of their own.
+_ROOMS = {
+    "adaptation",
+    "backend",
+    "datasets",
+    "draws",
+    "estimators",
+    "inspection",
+    "kernels",
+    "linear",
+    "selection",
+    "streaming",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"surff.{name}")
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'surff' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"surff.{_ROOM_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

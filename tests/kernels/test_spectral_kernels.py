@@ -249,9 +249,12 @@ def test_measures_clone(name):
         (ExponentialPower(power=0), "power must be a positive finite number, got 0"),
         (Sum([]), "measures must hold at least one measure"),
         (Product([]), "measures must hold at least one measure"),
-        (Sum([Gaussian()], weights=[1, 2]), "weights must hold one number a measure"),
+        (Sum([Gaussian()], weights=[1, 2]), "weights must hold one number per measure"),
         (Sum([Gaussian()], weights=[0]), "weights must be a positive finite number"),
-        (Product([Gaussian()], gammas=[1, 2]), "gammas must hold one number a measure"),
+        (
+            Product([Gaussian()], gammas=[1, 2]),
+            "gammas must hold one number per measure",
+        ),
         (Product([Gaussian()], gammas=[-1]), "gammas must be a positive finite number"),
     ],
 )

@@ -148,7 +148,7 @@ def weight_of_rows(sample_weight, X):
     sample_weight = checked_weight(sample_weight, X)
     if not sample_weight.any():
         raise ValueError("sample_weight must have a positive entry, got all zeros.")
-    if (largest := sample_weight.max()) > LARGEST_NUMBER:
+    if (largest := float(sample_weight.max())) > LARGEST_NUMBER:
         raise ValueError(
             f"sample_weight must be at most {LARGEST_NUMBER:.0e}, or sums over rows "
             f"overflow, got {largest:.3g}; scale the weights."

@@ -28,7 +28,6 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from scipy.special import gammaincinv, gammaln, kve, ndtri
 from sklearn.base import BaseEstimator
-from sklearn.gaussian_process import kernels as process_kernels
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from surff.backend import positive
@@ -251,7 +250,7 @@ class Matern(ScaleMixture):
         """Kernel matrix for gamma = 1; see `SpectralMeasure`."""
         nu = positive("nu", self.nu)
         if nu in (0.5, 1.5, 2.5):
-            return process_kernels.Matern(math.sqrt(0.5), nu=nu)(X, Y)
+            return _process_kernels().Matern(math.sqrt(0.5), nu=nu)(X, Y)
         return bessel_correlation(math.sqrt(4.0 * nu) * cdist(X, Y), nu)
 
     def mixing(self, U: np.ndarray) -> np.ndarray:
@@ -339,7 +338,7 @@ class RationalQuadratic(ScaleMixture):
     def unit_kernel(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Kernel matrix for gamma = 1; see `SpectralMeasure`."""
         alpha = positive("alpha", self.alpha)
-        return process_kernels.RationalQuadratic(math.sqrt(0.5), alpha)(X, Y)
+        return _process_kernels().RationalQuadratic(math.sqrt(0.5), alpha)(X, Y)
 
     def mixing(self, U: np.ndarray) -> np.ndarray:
         r"""Values of :math:`\tau`; see `SpectralMeasure`."""
@@ -686,3 +685,10 @@ KERNELS = {
     "rational_quadratic": RationalQuadratic,
     "exponential_power": ExponentialPower,
 }
+
+
+def _process_kernels():
+    """scikit-learn's kernels of Gaussian processes, imported when they are used."""
+    from sklearn.gaussian_process import kernels
+
+    return kernels

@@ -83,7 +83,7 @@ class Selector(BaseEstimator, ABC):
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
     >>> short = FourierFeatures(8, select=Shortest(), random_state=0).fit(X)
     >>> drawn = FourierFeatures(8, random_state=0).fit(X)
-    >>> np.linalg.norm(short.frequencies_) < np.linalg.norm(drawn.frequencies_)
+    >>> bool(abs(short.frequencies_).max() < abs(drawn.frequencies_).max())
     True
     """
 

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from surff.backend import Array, divide_by_upper, map_slices, row_blocks
@@ -409,6 +408,8 @@ def kmeans_centres(
     .. [1] K. Zhang, I. W. Tsang, J. T. Kwok, "Improved Nystrom Low-Rank Approximation
        and Error Analysis", ICML 2008.
     """
+    from sklearn.cluster import KMeans  # slow to import, and seldom used
+
     weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
     rows = np.flatnonzero(weights)
     limit = max(20 * n_landmarks, 10_000)
