@@ -1,4 +1,4 @@
-"""The parameter ``gamma``: a number, one a feature, or a rule that looks at rows."""
+"""The parameter ``gamma``: a number, one per feature, or a rule that reads rows."""
 
 import numbers
 
@@ -32,7 +32,7 @@ GAMMA_CONSTRAINTS = [
 
 
 def bandwidth(gamma, X, sample_weight=None, spread=None):
-    """The parameter ``gamma`` as a float or an array of one number a feature."""
+    """Return ``gamma`` as a float or an array of one number per feature."""
     if isinstance(gamma, str):
         if gamma == "median":
             return _median_gamma(X, sample_weight)
@@ -47,7 +47,7 @@ def bandwidth(gamma, X, sample_weight=None, spread=None):
     gamma = check_array(gamma, ensure_2d=False, dtype=np.float64, input_name="gamma")
     if gamma.shape != (X.shape[1],) or gamma.min() <= 0:
         raise ValueError(
-            f"gamma must be a positive number or {X.shape[1]} of them, one a feature, "
+            f"gamma must be a positive number or {X.shape[1]} of them, one per feature, "
             f"got shape {gamma.shape} and minimum {gamma.min()}."
         )
     return gamma

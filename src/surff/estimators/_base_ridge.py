@@ -350,7 +350,7 @@ def without_targets(X, y, first):
 
 
 def check_columns(y: Any, n_columns):
-    """Refuse a target of another shape than that of the first piece."""
+    """Refuse a target whose shape differs from the first piece."""
     columns = 1 if y.ndim == 1 else y.shape[1]
     if columns != n_columns:
         raise ValueError(

@@ -104,7 +104,7 @@ def fitted_features(features, X, Y, sample_weight, *, names=None, spread=None):
 
 
 def _with_checked_map(features, X):
-    """The features, if their map returns what it says; those of surff do."""
+    """Return the features if their map returns what it says; surff's own do."""
     if type(features).__module__.startswith("surff.") or not hasattr(X, "dtype"):
         return features
     feature_map = features.feature_map()

@@ -59,7 +59,7 @@ class FourierFeatures(Features):
 
     so that :math:`\varphi(x)^\top \varphi(x')` estimates the kernel. The frequencies
     :math:`w_i` are drawn from the kernel's spectral measure and, with ``select``,
-    chosen among more candidates by what the data say of them.
+    chosen among more candidates by what the data say about them.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ class FourierFeatures(Features):
         the paper's :math:`1 / \sigma^2`; the other kernels say how they use it. "scale"
         is ``1 / (n_features * X.var())``, as in `sklearn.svm.SVC`; "median" is
         ``1 / (2 * median**2)`` with the median distance of two different rows, among at
-        most 1,000 rows that lie evenly spread in ``X``; an array holds one bandwidth a
-        feature.
+        most 1,000 rows that lie evenly spread in ``X``; an array holds one bandwidth
+        per feature.
     draw : {"monte_carlo", "halton", "sobol", "orthogonal", "structured_orthogonal", \
             "spherical_radial", "gauss_hermite", "sparse_grid", "reweighted", \
             "modified"} or draw object, default="monte_carlo"
@@ -95,14 +95,14 @@ class FourierFeatures(Features):
         How the frequencies drawn or selected are then moved to where ``X`` and ``y``
         want them; a key of `surff.adaptation.ADAPTATIONS`, an object such as
         ``GradientAdaptation(n_steps=300)``, or None to leave them. The kernel
-        and its gamma are then where it starts; "auto" also bends the columns. A draw
+        and its gamma then only set the starting point; "auto" also bends the columns. A draw
         with weights of its own takes none, importance weights of a selection are
         dropped, and a structured draw becomes an array. The guide to adaptation says
         what it brings.
     random_state : int, RandomState, Generator or None, default=None
-        Randomness of the draw, the selection and the adaptation. The same int gives the
-        same frequencies whatever the dtype of ``X``; but an adaptation carries rounding
-        errors on, so its results differ between dtypes and between machines.
+        Seed of all random choices: the draw, the selection and the adaptation. The same
+        int gives the same frequencies whatever the dtype of ``X``; but an adaptation
+        amplifies rounding errors, so its results differ between dtypes and machines.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class FourierFeatures(Features):
 
     See Also
     --------
-    sklearn.kernel_approximation.RBFSampler : One random offset a column, data-blind.
+    sklearn.kernel_approximation.RBFSampler : One random offset per column, blind to the data.
     surff.KernelRidgeClassifier : Ridge on these features, streaming.
 
     Notes
@@ -137,7 +137,7 @@ class FourierFeatures(Features):
     What a map looks at: the draws only the number of columns (and ``X.var()`` for
     gamma="scale"), ``select="leverage"`` the rows of ``X``, as does "compression",
     and ``select="surrogate"`` both ``X`` and ``y``, as do the others and ``adapt``.
-    `transform` takes ``O(n_features)`` time a value.
+    `transform` takes ``O(n_features)`` time per value.
 
     With scikit-learn's ``array_api_dispatch``, arrays of other libraries such as
     PyTorch are taken and stay on their device; the guide to arrays says what with.

@@ -71,7 +71,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         of the Gram matrix and grows while the best is at an end.
     cv : int, splitter or iterable, default=5
         Cross-validation, see `sklearn.model_selection.check_cv`; stratified for an int.
-        Not used for a single alpha. Features that look at ``y`` are fitted anew to the
+        Not used for a single alpha. Features that look at ``y`` are fitted again to the
         training rows of each split.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
@@ -86,7 +86,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
-        Coefficients; those of more than two classes sum to zero.
+        Coefficients; with more than two classes they sum to zero over the classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     alpha_ : float

@@ -70,7 +70,7 @@ class ScoresWorkers:
     """The score of scikit-learn's mixin, for rows on workers, too."""
 
     def score(self, X, y, sample_weight=None):
-        """R2 of the predictions, the mean of those of several targets; or accuracy.
+        """R2 of the predictions, averaged over targets; or accuracy.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class KernelRidgeRegressor(
         Whether to fit an intercept.
     solver : {"cholesky", "eigh", "cg", "auto"}, default="cholesky"
         From the normal equations, a Cholesky factorisation for each alpha or one
-        eigendecomposition for all, slower and at home with singular matrices. "cg" are
+        eigendecomposition for all, slower, and able to solve singular systems. "cg" are
         conjugate gradients on passes over the data: no normal equations, so no
         ``cv="gcv"`` or "loo", and a smaller automatic grid. "auto" takes them for a
         single alpha where they are faster and ``keep_equations`` is False, and
@@ -184,12 +184,12 @@ class KernelRidgeRegressor(
 
     Notes
     -----
-    ``O(n m (d + m))`` time for m components, and ``O(m^3)`` an alpha and fold. Memory
-    is a block of features and a matrix of m by m a thread, and ``n_splits + 4`` such
+    ``O(n m (d + m))`` time for m components, and ``O(m^3)`` per alpha and
+    fold. Memory is a block of features and a matrix of m by m per thread, and ``n_splits + 4`` such
     matrices (twice ``n_splits`` where the splits are not a partition of the rows), in
     float64.
 
-    Features that look at ``y`` (``select="surrogate"``) are fitted anew to the training
+    Features that look at ``y`` (``select="surrogate"``) are fitted again to the training
     rows of each split, so ``best_score_`` is that of rows whose targets nothing has
     seen; "gcv" and "loo" take the features as they are, and so do all of them a
     ``FrozenEstimator``.
@@ -378,7 +378,7 @@ class KernelRidgeRegressor(
         return self
 
     def score_stream(self, source: Any) -> float:
-        """R2 of the predictions for a source; the mean of those of several targets.
+        """R2 of the predictions for a source, averaged over targets.
 
         Parameters
         ----------
@@ -485,7 +485,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
 
     Least squares on targets -1 and 1, one-vs-rest for more than two classes, where the
     class of the largest prediction wins. Any labels are taken; a matrix of zeros and
-    ones is a multilabel target, one model a label.
+    ones is a multilabel target, one model per label.
 
     The memory and cost are those of `KernelRidgeRegressor`; ``scoring=None`` is the
     accuracy, which takes one more streaming pass for all alphas together.

@@ -3,7 +3,7 @@ r"""The paper's table of eigenvalue decay: how many features which decay asks fo
 For spectra of :math:`K / n` that decay exponentially, polynomially and as 1/i, and
 :math:`\lambda = n^{-1/2}` for growing n, the effective degrees of freedom d and the
 number of features s that leverage sampling and the surrogate need are computed from
-the eigenvalues, and the slopes of log d and log s against log n are put beside those
+the eigenvalues, and the slopes of log d and log s against log n are compared with those
 of the orders that theory gives, fitted over the same n: a factor log n bends a slope
 at every n that fits into memory. `surff.inspection.theory` derives the orders.
 """

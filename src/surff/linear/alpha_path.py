@@ -76,7 +76,7 @@ def splits_equations(
     sample_weight: Any = None,
     refit: Callable | None = None,
 ) -> tuple[NormalEquations, Callable]:
-    """Normal equations of all rows, and an iterable of those of each split.
+    """Normal equations of all rows and of each split.
 
     Parameters
     ----------
