@@ -47,7 +47,7 @@ def bandwidth(gamma, X, sample_weight=None, spread=None):
     gamma = check_array(gamma, ensure_2d=False, dtype=np.float64, input_name="gamma")
     if gamma.shape != (X.shape[1],) or gamma.min() <= 0:
         raise ValueError(
-            f"gamma must be a positive number or {X.shape[1]} of them, one per feature, "
+            f"gamma must be a positive number or {X.shape[1]}, one per feature, "
             f"got shape {gamma.shape} and minimum {gamma.min()}."
         )
     return gamma

@@ -95,7 +95,7 @@ class FourierFeatures(Features):
         How the frequencies drawn or selected are then moved to where ``X`` and ``y``
         want them; a key of `surff.adaptation.ADAPTATIONS`, an object such as
         ``GradientAdaptation(n_steps=300)``, or None to leave them. The kernel
-        and its gamma then only set the starting point; "auto" also bends the columns. A draw
+        and its gamma then only set the starting point; "auto" also bends them. A draw
         with weights of its own takes none, importance weights of a selection are
         dropped, and a structured draw becomes an array. The guide to adaptation says
         what it brings.
@@ -129,7 +129,7 @@ class FourierFeatures(Features):
 
     See Also
     --------
-    sklearn.kernel_approximation.RBFSampler : One random offset per column, blind to the data.
+    sklearn.kernel_approximation.RBFSampler : Blind to the data, an offset per column.
     surff.KernelRidgeClassifier : Ridge on these features, streaming.
 
     Notes

@@ -118,7 +118,8 @@ class KernelRidgeRegressor(
         Cross-validation, see `sklearn.model_selection.check_cv`; "gcv" is generalised
         cross-validation, without a second pass over the data, "loo" exact
         leave-one-out; both count a weight w as w rows, and "loo" takes no positive one
-        below 1. Not used for a single alpha.
+        below 1. Not used for a single alpha. The folds of an int are not shuffled, as
+        everywhere in scikit-learn: for sorted rows pass ``KFold(5, shuffle=True)``.
     scoring : None, str or callable, default=None
         A scikit-learn scorer; None is R2. R2 and "neg_mean_squared_error" come from the
         normal equations without a second pass over the data.
@@ -184,13 +185,13 @@ class KernelRidgeRegressor(
 
     Notes
     -----
-    ``O(n m (d + m))`` time for m components, and ``O(m^3)`` per alpha and
-    fold. Memory is a block of features and a matrix of m by m per thread, and ``n_splits + 4`` such
+    ``O(n m (d + m))`` time for m components, and ``O(m^3)`` per alpha and fold. Memory
+    is a block of features and a matrix of m by m per thread, and ``n_splits + 4`` such
     matrices (twice ``n_splits`` where the splits are not a partition of the rows), in
     float64.
 
-    Features that look at ``y`` (``select="surrogate"``) are fitted again to the training
-    rows of each split, so ``best_score_`` is that of rows whose targets nothing has
+    Features that look at ``y`` (``select="surrogate"``) are fitted again to the
+    training rows of each split, so ``best_score_`` is that of rows whose targets nothing has
     seen; "gcv" and "loo" take the features as they are, and so do all of them a
     ``FrozenEstimator``.
 
