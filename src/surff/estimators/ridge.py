@@ -191,9 +191,9 @@ class KernelRidgeRegressor(
     float64.
 
     Features that look at ``y`` (``select="surrogate"``) are fitted again to the
-    training rows of each split, so ``best_score_`` is that of rows whose targets nothing has
-    seen; "gcv" and "loo" take the features as they are, and so do all of them a
-    ``FrozenEstimator``.
+    training rows of each split, so ``best_score_`` is that of rows whose targets
+    nothing has seen; "gcv" and "loo" take the features as they are, and so do all of
+    them a ``FrozenEstimator``.
 
     With scikit-learn's ``array_api_dispatch``, arrays of other libraries such as
     PyTorch are taken and stay on their device; the guide to arrays says what with.
