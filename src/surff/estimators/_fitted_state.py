@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from surff.draws import HadamardFrequencies
@@ -26,6 +27,12 @@ from surff.estimators.ridge import KernelRidgeClassifier
 from surff.linear import AlphaPath, NormalEquations
 
 __all__ = ["check_fitted_state", "reachable"]
+
+#: What products with ordinary rows may multiply numbers by before they overflow.
+ROOM = 1e6
+
+#: Numbers whose squares, and differences of products, are far from overflow.
+LARGE = 1e150
 
 #: Words in the state of a Mersenne twister: its position is among them, or at the end.
 TWISTER_WORDS = 624
@@ -125,6 +132,12 @@ def _number(owner, name, least=None):
     return value
 
 
+def _no_overflow(owner, name, size, dtype):
+    """Refuse numbers of this size if rows would make infinities of them."""
+    limit = np.finfo(dtype).max / ROOM
+    _require(size <= limit, owner, name, f"below {limit:.0e} in {np.dtype(dtype)}")
+
+
 def _count(owner, name):
     value = getattr(owner, name, None)
     _require(
@@ -152,6 +165,7 @@ def _check_parameters(model):
     Models of earlier versions may lack some.
     """
     _check_attributes(model)
+    get_tags(model)  # asks the parameters that every method looks at
     constraints = model._parameter_constraints  # noqa: SLF001  (scikit-learn's name)
     own = {name: value for name, value in vars(model).items() if name in constraints}
     validate_parameter_constraints(
@@ -192,7 +206,9 @@ def _check_gamma(features, n_features):
         gamma = _array(features, "gamma_", (n_features,))
     else:
         _number(features, "gamma_")
-    _require(np.all(gamma > 0), features, "gamma_", "positive")
+    _require(
+        np.all(gamma > 0) and np.all(gamma <= LARGE), features, "gamma_", "positive"
+    )
 
 
 def _check_fourier(features, n_features):
@@ -208,21 +224,29 @@ def _check_fourier(features, n_features):
         )
     else:
         frequencies = _array(features, "frequencies_", (None, n_features))
+        _require(len(frequencies) >= 1, features, "frequencies_", "one at least")
         shape, dtype = frequencies.shape, frequencies.dtype
-    _require(shape[0] >= 1, features, "frequencies_", "one at least")
+        _no_overflow(features, "frequencies_", np.abs(frequencies).max(), dtype)
     weights = _array(features, "importance_weights_", shape[:1])
     _require(np.all(weights >= 0), features, "importance_weights_", ">= 0")
     if "phase_" in vars(features):
         _number(features, "phase_")
     if "warp_" in vars(features):
-        rates = _array(features, "warp_", (2, n_features))[1]
-        _require(np.all(rates > 0), features, "warp_", "centres and positive rates")
+        warp = _array(features, "warp_", (2, n_features))
+        rates = warp[1].astype(dtype)
+        _require(
+            np.all(rates >= np.finfo(dtype).tiny) and np.all(np.abs(warp) <= LARGE),
+            features,
+            "warp_",
+            "centres and positive rates",
+        )
+        _no_overflow(features, "warp_", rates.max(), dtype)
     _check_gamma(features, n_features)
     return np.zeros((1, n_features), dtype)
 
 
 def _check_nystroem(features, n_features):
-    """Results of `NystroemFeatures`; the row that it is tried with."""
+    """Results of `NystroemFeatures`; rows that it is tried with."""
     normalization = _array(features, "normalization_", (None, None))
     m = len(normalization)
     _require(
@@ -232,6 +256,7 @@ def _check_nystroem(features, n_features):
     _require(
         dtype in (np.float32, np.float64), features, "_dtype", "float32 or float64"
     )
+    _no_overflow(features, "normalization_", np.abs(normalization).max() * m, dtype)
     indices = features.landmark_indices_
     if indices is not None:
         indices = _array(features, "landmark_indices_", (m,), "i")
@@ -254,8 +279,12 @@ def _check_nystroem(features, n_features):
         )
         _check_sparse(landmarks)
         _array(features, "landmarks_", (None,), value=landmarks.data)
-        return landmarks[[0]]
-    return _array(features, "landmarks_", (m, n_features))[:1]
+        return landmarks[[0, m // 2, m - 1]]
+    landmarks = _array(features, "landmarks_", (m, n_features))
+    _require(
+        np.abs(landmarks).max() <= LARGE, features, "landmarks_", f"below {LARGE:.0e}"
+    )
+    return landmarks[[0, m // 2, m - 1]]
 
 
 def _check_features(features):
@@ -266,17 +295,17 @@ def _check_features(features):
     n_features = _count(features, "n_features_in_")
     _check_names(features, n_features)
     if isinstance(features, FourierFeatures):
-        row = _check_fourier(features, n_features)
+        rows = _check_fourier(features, n_features)
     elif isinstance(features, NystroemFeatures):
-        row = _check_nystroem(features, n_features)
+        rows = _check_nystroem(features, n_features)
     else:
         return
     if isinstance(getattr(features, "frequencies_", None), HadamardFrequencies):
         _check_hadamard(features.frequencies_)
-    feature_map = features.feature_map().astype(row.dtype)
-    Z = feature_map(row)
+    feature_map = features.feature_map().astype(rows.dtype)
+    Z = feature_map(rows)
     _require(
-        Z.shape == (1, feature_map.n_components) and np.isfinite(Z).all(),
+        Z.shape == (rows.shape[0], feature_map.n_components) and np.isfinite(Z).all(),
         features,
         "feature_map",
         f"finite and of {feature_map.n_components} columns",
@@ -302,6 +331,13 @@ def _check_linear(model):
     )
     m = features.feature_map().n_components
     k = _check_coefficients(model, m)
+    reach = 1.0
+    if isinstance(features, FourierFeatures):
+        reach = max(1.0, float(np.sqrt(features.importance_weights_.max())))
+    with np.errstate(over="ignore"):
+        size = float(np.abs(model.coef_).max()) * m * reach
+    size += float(np.abs(model.intercept_).max())
+    _no_overflow(model, "coef_", size, model.coef_.dtype)
     _check_alpha(model, k)
     if "n_iter_" in vars(model):  # files of version 0.1.0 may have none
         _count(model, "n_iter_")
@@ -315,8 +351,11 @@ def _check_linear(model):
             "_with_intercept",
             "True or False",
         )
-    if "calibration_" in vars(model):
-        _array(model, "calibration_", (k, 2))
+    if "calibration_" in vars(model) or getattr(model, "probability", False):
+        curves = _array(model, "calibration_", (k, 2))
+        _require(
+            np.all(np.abs(curves) <= LARGE), model, "calibration_", f"below {LARGE:.0e}"
+        )
 
 
 def _check_coefficients(model, m):
@@ -422,6 +461,10 @@ def _check_hadamard(frequencies):
         f"of three diagonals for blocks of {s} frequencies of {d} columns",
     )
     _require(np.all(abs(signs) == 1), frequencies, "signs", "1 and -1")
+    # Three transforms without a factor come before the norms.
+    scale = float(np.abs(frequencies.column_scale).max()) * signs.shape[2] ** 3
+    norm = float(np.abs(frequencies.norms).max())
+    _no_overflow(frequencies, "norms", scale * max(norm, 1.0), frequencies.dtype)
     _require(frequencies.shape == (s, d), frequencies, "shape", (s, d))
 
 

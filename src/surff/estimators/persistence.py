@@ -83,7 +83,8 @@ def save(model: Any, path: str | os.PathLike, trusted: Sequence[str] = ()) -> No
         raise TypeError(f"model must be an estimator, got {model!r:.80}.")
     with _named(f"{path} cannot be written"):
         data = skops.dumps(model)
-        refused = _refused(skops, data, checked_file(data).nodes, trusted)
+        found = skops.get_untrusted_types(data=data)
+        refused = _refused(found, checked_file(data).nodes, trusted)
         if not refused:
             check_fitted_state(model)
     if refused:
@@ -130,7 +131,8 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
     with _named(f"{path} is not a model file that surff can load"):
         data, nodes = checked_file(content)
         del content  # large
-        refused = _refused(skops, data, nodes, trusted)
+        found = skops.get_untrusted_types(data=data)
+        refused = _refused(found, nodes, trusted)
     if refused:
         raise UntrustedModelError(
             f"{path} asks for types that are not trusted: {', '.join(refused)}. If you "
@@ -138,7 +140,7 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
             "trusted."
         )
     with _named(f"{path} is not a model file that surff can load"):
-        model = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+        model = skops.loads(data, trusted=found)
         if not _is_estimator(model):
             raise ValueError(f"it holds no estimator but {type(model).__name__}")
         check_fitted_state(model)
@@ -173,13 +175,13 @@ def _names(trusted):
     return {*names}
 
 
-def _refused(skops, data, nodes, trusted):
-    """Names of the types that are not trusted, sorted.
+def _refused(found, nodes, trusted):
+    """Names that are not trusted, among those that skops has found and by their use.
 
     skops builds a name that it is told to trust by any of its loaders, so that each is
     looked at here as what the file takes it for.
     """
-    refused = {*skops.get_untrusted_types(data=data)} - {*LOADERS, *trusted}
+    refused = {*found} - {*LOADERS, *trusted}
     for node in nodes:
         name = f"{node.get('__module__')}.{node.get('__class__')}"
         loader = node["__loader__"]
