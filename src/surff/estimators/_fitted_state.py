@@ -6,6 +6,7 @@ other, and the answer to one row. What is checked first are the shapes that comp
 code and matrix products rely on.
 """
 
+import functools
 import inspect
 import numbers
 from collections.abc import Iterator
@@ -57,8 +58,9 @@ def check_fitted_state(model: Any) -> None:
     Exception
         What the model raises for one row.
     """
-    for part in reachable(model):
-        for cls, check in _CHECKS:
+    parts = list(reachable(model))
+    for cls, check in _CHECKS:
+        for part in parts:
             if isinstance(part, cls):
                 check(part)
 
@@ -94,7 +96,9 @@ def _require(condition, owner, name, what):
         raise ValueError(f"{name} of {type(owner).__name__} must be {what}")
 
 
-def _array(owner, name, shape, kinds="f", value=None):
+def _array(
+    owner: Any, name: str, shape: tuple, kinds: str = "f", value: Any = None
+) -> np.ndarray:
     """A native array of an attribute, its shape and type checked, and finite.
 
     ``shape`` holds a number for each axis, None for any.
@@ -117,9 +121,9 @@ def _array(owner, name, shape, kinds="f", value=None):
     return value
 
 
-def _number(owner, name, least=None):
+def _number(owner: Any, name: str, least: float | None = None) -> Any:
     """A finite number of an attribute, an array of no axes included."""
-    value = getattr(owner, name, None)
+    value: Any = getattr(owner, name, None)
     _require(
         np.ndim(value) == 0
         and np.asarray(value).dtype.kind in "fiu"
@@ -139,9 +143,9 @@ def _no_overflow(owner, name, size, dtype):
 
 
 def _count(owner, name):
-    value = getattr(owner, name, None)
+    value: Any = getattr(owner, name, None)
     _require(
-        isinstance(value, numbers.Integral)
+        isinstance(value, int | np.integer)
         and not isinstance(value, bool)
         and value >= 1,
         owner,
@@ -159,7 +163,7 @@ def _is_fitted(model):
     )
 
 
-def _check_parameters(model):
+def _check_parameters(model: Any):
     """Parameters that are there as `fit` checks them.
 
     Models of earlier versions may lack some.
@@ -173,18 +177,23 @@ def _check_parameters(model):
     )
 
 
-def _check_attributes(part):
+def _check_attributes(part: Any):
     """No attribute of an object of surff in the place of a method of its class."""
     cls = type(part)
     if not cls.__module__.startswith("surff."):
         return
-    parameters = inspect.signature(cls).parameters
+    parameters = _parameters_of(cls)
     for name in vars(part):
         if name in parameters or not hasattr(cls, name):
             continue
         # A property of the class counts more than what the object holds.
         is_property = isinstance(inspect.getattr_static(cls, name), property)
         _require(is_property, part, name, "what the class says")
+
+
+@functools.cache
+def _parameters_of(cls):
+    return frozenset(inspect.signature(cls).parameters)
 
 
 def _check_names(model, n_features):
@@ -200,7 +209,7 @@ def _check_names(model, n_features):
         )
 
 
-def _check_gamma(features, n_features):
+def _check_gamma(features: Any, n_features: int):
     gamma = features.gamma_
     if np.ndim(gamma):
         gamma = _array(features, "gamma_", (n_features,))
@@ -211,7 +220,7 @@ def _check_gamma(features, n_features):
     )
 
 
-def _check_fourier(features, n_features):
+def _check_fourier(features: Any, n_features: int):
     """Results of `FourierFeatures`; the row that it is tried with."""
     frequencies = features.frequencies_
     if hasattr(frequencies, "projections"):
@@ -245,7 +254,7 @@ def _check_fourier(features, n_features):
     return np.zeros((1, n_features), dtype)
 
 
-def _check_nystroem(features, n_features):
+def _check_nystroem(features: Any, n_features: int):
     """Results of `NystroemFeatures`; rows that it is tried with."""
     normalization = _array(features, "normalization_", (None, None))
     m = len(normalization)
@@ -257,7 +266,7 @@ def _check_nystroem(features, n_features):
         dtype in (np.float32, np.float64), features, "_dtype", "float32 or float64"
     )
     _no_overflow(features, "normalization_", np.abs(normalization).max() * m, dtype)
-    indices = features.landmark_indices_
+    indices: Any = features.landmark_indices_
     if indices is not None:
         indices = _array(features, "landmark_indices_", (m,), "i")
         _require(np.all(indices >= 0), features, "landmark_indices_", "row numbers")
@@ -277,7 +286,6 @@ def _check_nystroem(features, n_features):
             "landmarks_",
             f"a CSR matrix of shape ({m}, {n_features})",
         )
-        _check_sparse(landmarks)
         _array(features, "landmarks_", (None,), value=landmarks.data)
         return landmarks[[0, m // 2, m - 1]]
     landmarks = _array(features, "landmarks_", (m, n_features))
@@ -287,7 +295,7 @@ def _check_nystroem(features, n_features):
     return landmarks[[0, m // 2, m - 1]]
 
 
-def _check_features(features):
+def _check_features(features: Any):
     """A feature map of surff, or one of a class that the user trusts."""
     _check_parameters(features)
     if not _is_fitted(features):
@@ -300,8 +308,6 @@ def _check_features(features):
         rows = _check_nystroem(features, n_features)
     else:
         return
-    if isinstance(getattr(features, "frequencies_", None), HadamardFrequencies):
-        _check_hadamard(features.frequencies_)
     feature_map = features.feature_map().astype(rows.dtype)
     Z = feature_map(rows)
     _require(
@@ -312,15 +318,14 @@ def _check_features(features):
     )
 
 
-def _check_linear(model):
-    """A model on features: its features, then what multiplies them."""
+def _check_linear(model: Any):
+    """A model on features that are checked already: what multiplies them."""
     _check_parameters(model)
     _require("_posterior_" not in vars(model), model, "_posterior_", "left out")
     if not _is_fitted(model):
         return
     features = model.features_
     _require(isinstance(features, Features), model, "features_", "a feature map")
-    _check_features(features)
     n_features = _count(model, "n_features_in_")
     _check_names(model, n_features)
     _require(
@@ -342,7 +347,14 @@ def _check_linear(model):
     if "n_iter_" in vars(model):  # files of version 0.1.0 may have none
         _count(model, "n_iter_")
     if "equations_" in vars(model):
-        _check_equations(model.equations_, m, k)
+        equations = model.equations_
+        _require(
+            isinstance(equations, NormalEquations)
+            and equations.moments.shape == (m, k),
+            model,
+            "equations_",
+            f"those of {m} components and {k} targets",
+        )
         _array(model, "_offset", (k,))
     if "_with_intercept" in vars(model):
         _require(
@@ -358,7 +370,7 @@ def _check_linear(model):
         )
 
 
-def _check_coefficients(model, m):
+def _check_coefficients(model: Any, m: int):
     """Coefficients, intercepts and classes; the number of targets."""
     if np.ndim(model.coef_) == 1:
         _require("classes_" not in vars(model), model, "coef_", "of two axes")
@@ -373,8 +385,8 @@ def _check_coefficients(model, m):
     return k
 
 
-def _check_classes(model, k):
-    classes = getattr(model, "classes_", None)
+def _check_classes(model: Any, k: int):
+    classes: Any = getattr(model, "classes_", None)
     _require(
         isinstance(classes, np.ndarray) and classes.ndim == 1, model, "classes_", "flat"
     )
@@ -391,7 +403,7 @@ def _check_classes(model, k):
     )
 
 
-def _check_alpha(model, k):
+def _check_alpha(model: Any, k: int):
     if np.ndim(model.alpha_):
         alpha = _array(model, "alpha_", (k,))
     else:
@@ -416,12 +428,9 @@ def _check_alpha(model, k):
         _number(model, "best_score_")
 
 
-def _check_equations(equations, m=None, k=None):
-    """Sums of rows; of a model with m components and k targets."""
-    _require(
-        isinstance(equations, NormalEquations), equations, "equations_", "of surff"
-    )
-    m, k = _array(equations, "moments", (m, k)).shape
+def _check_equations(equations):
+    """Sums of rows, of m components and k targets."""
+    m, k = _array(equations, "moments", (None, None)).shape
     _array(equations, "_gram", (m, m))
     _array(equations, "feature_sum", (m,))
     _array(equations, "target_sum", (k,))
@@ -436,7 +445,7 @@ def _check_equations(equations, m=None, k=None):
     )
 
 
-def _check_hadamard(frequencies):
+def _check_hadamard(frequencies: Any):
     """Structured frequencies: built again, so that their class checks its parts."""
     again = HadamardFrequencies(
         frequencies.signs,
@@ -496,14 +505,14 @@ def _check_random_state(random_state):
         _require(inside, random_state, "buffer_pos", f"from 0 to {PHILOX_WORDS}")
 
 
-#: What is checked of the instances of each class.
+#: What is checked of the instances of each class, the parts of others before them.
 _CHECKS = (
-    (Features, _check_features),
-    (LinearOnFeatures, _check_linear),
-    (NormalEquations, _check_equations),
-    (HadamardFrequencies, _check_hadamard),
     (sparse.spmatrix, _check_sparse),
     (sparse.sparray, _check_sparse),
+    (HadamardFrequencies, _check_hadamard),
+    (NormalEquations, _check_equations),
+    (Features, _check_features),
+    (LinearOnFeatures, _check_linear),
     (np.random.Generator, _check_random_state),
     (np.random.RandomState, _check_random_state),
     (BaseEstimator, _check_attributes),

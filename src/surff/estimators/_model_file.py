@@ -281,13 +281,12 @@ def write_whole(path: Path, parts: list[Any]) -> None:
     parts : list of bytes
         Content.
     """
-    try:
-        before = os.lstat(path)
-    except FileNotFoundError:
-        before = None
-    keeps_mode = before is not None and stat.S_ISREG(before.st_mode)
+    old_mode = 0
+    with contextlib.suppress(FileNotFoundError):
+        old_mode = os.lstat(path).st_mode
+    keeps_mode = stat.S_ISREG(old_mode)
     # A new file may be read and written by all, less what the process masks.
-    mode = stat.S_IMODE(before.st_mode) & 0o777 if keeps_mode else 0o666
+    mode = stat.S_IMODE(old_mode) & 0o777 if keeps_mode else 0o666
     # The name cannot be guessed, and a file or link that has it is never opened.
     temporary = path.with_name(f".surff-{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)

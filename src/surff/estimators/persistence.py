@@ -77,14 +77,14 @@ def save(model: Any, path: str | os.PathLike, trusted: Sequence[str] = ()) -> No
     >>> bool((surff.load(path).predict(X) == model.predict(X)).all())
     True
     """
-    path, trusted = Path(path), _names(trusted)
+    path, names = Path(path), _names(trusted)
     skops = _skops_io()
     if not _is_estimator(model):
         raise TypeError(f"model must be an estimator, got {model!r:.80}.")
     with _named(f"{path} cannot be written"):
         data = skops.dumps(model)
         found = skops.get_untrusted_types(data=data)
-        refused = _refused(found, checked_file(data).nodes, trusted)
+        refused = _refused(found, checked_file(data).nodes, names)
         if not refused:
             check_fitted_state(model)
     if refused:
@@ -125,14 +125,14 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
     ImportError
         Without the extra ``surff[persist]``.
     """
-    path, trusted = Path(path), _names(trusted)
+    path, names = Path(path), _names(trusted)
     skops = _skops_io()
     content = path.read_bytes()
     with _named(f"{path} is not a model file that surff can load"):
         data, nodes = checked_file(content)
         del content  # large
         found = skops.get_untrusted_types(data=data)
-        refused = _refused(found, nodes, trusted)
+        refused = _refused(found, nodes, names)
     if refused:
         raise UntrustedModelError(
             f"{path} asks for types that are not trusted: {', '.join(refused)}. If you "
