@@ -274,10 +274,8 @@ def _check_nystroem(features: Any, n_features: int):
         _check_gamma(features, n_features)
     landmarks = features.landmarks_
     if landmarks is None:
-        _require(indices is not None, features, "landmark_indices_", "row numbers")
-        _require(
-            indices.max() < n_features, features, "landmark_indices_", "of the columns"
-        )
+        inside = indices is not None and indices.max() < n_features
+        _require(inside, features, "landmark_indices_", "numbers of the columns")
         return np.zeros((1, n_features), dtype)
     if sparse.issparse(landmarks):
         _require(
