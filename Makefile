@@ -8,9 +8,13 @@ DEMO ?= demo
 PEERS ?= build/peers
 A ?= HEAD~1
 B ?= HEAD
+JOBS ?= 2
 TEST_EXTRAS := test,persist,dask
 ifdef TORCH
 TEST_EXTRAS := $(TEST_EXTRAS),torch
+endif
+ifdef COV
+COVERAGE := --cov --cov-report=term --cov-fail-under=$(COV)
 endif
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
@@ -24,21 +28,32 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench bench-peers bench-compare docs clean
+.PHONY: help demo test lint style rooms types format bench bench-peers bench-compare \
+  docs clean
 
 help: ## list the goals
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
-	@echo "variables: PYTHON=$(PYTHON) VENV=$(VENV) DEMO=$(DEMO) SURFF_DATA=$(SURFF_DATA) PEERS=$(PEERS)"
+	@echo "variables: PYTHON=$(PYTHON) VENV=$(VENV) JOBS=$(JOBS) COV=$(COV) DEMO=$(DEMO) SURFF_DATA=$(SURFF_DATA) PEERS=$(PEERS)"
 
 demo: $(VENV)/.cli ## the paper's table at a few sizes, in about a minute
 	$(BIN)/surff demo --out $(DEMO)
 
 test: $(VENV)/.$(TEST_EXTRAS) ## the whole test suite; TORCH=1 tests torch input too
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(COVERAGE)
 
-lint: $(VENV)/.dev ## check style and format
+lint: style rooms types ## check style, the walls between rooms, and type hints
+
+style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+rooms: $(VENV)/.dev
+	$(BIN)/python tools/rooms.py
+	$(BIN)/python tools/floors.py
+
+types: $(VENV)/.dev
+	$(BIN)/python tools/hints.py
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: $(VENV)/.dev ## mend style and format where ruff can
 	$(BIN)/ruff check --fix .
@@ -59,8 +74,8 @@ docs: $(VENV)/.dev ## the documentation, in docs/_build/html
 
 clean: ## remove what the goals above made
 	rm -rf $(VENV) $(DEMO) build dist docs/_build docs/api/generated
-	rm -rf .pytest_cache .ruff_cache .hypothesis
-	find src tests docs benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
+	find src tests docs benchmarks tools -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

@@ -44,7 +44,7 @@ surff.KernelRidgeClassifier(features).fit(X, X[:, 0] > 0).predict(X)
 
 
 def test_public_names():
-    assert set(surff.__all__) <= set(vars(surff))
+    assert set(surff.__all__) <= set(dir(surff))
     for name in (
         "FourierFeatures",
         "KernelRidgeClassifier",
@@ -53,6 +53,10 @@ def test_public_names():
         "SurrogateLeverage",
     ):
         assert name in surff.__all__
+
+
+def test_type_checkers_see_the_hints():
+    assert (Path(surff.__file__).parent / "py.typed").exists()
 
 
 def test_works_without_any_extra():

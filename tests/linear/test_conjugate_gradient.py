@@ -131,7 +131,7 @@ def test_cached_features_give_the_same_numbers(dtype, cache_bytes, n_threads):
 
 def test_cached_features_are_cut_where_the_threads_share_other_rows(monkeypatch):
     feature_map, X, Y, _ = problem()
-    passes = room.Passes(feature_map, X, Y, None, None, True, 10**9)
+    passes = room.FeaturePasses(feature_map, X, Y, None, None, True, 10**9)
     P = np.ones((feature_map.n_components, 1))
     expected = passes.gram_times(P)
     for edges in ([0, 1500], [0, 700, 1500], [0, 100, 800, 1500]):

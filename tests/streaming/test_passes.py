@@ -526,7 +526,7 @@ def test_sources_must_give_the_same_rows_again():
 
     with pytest.raises(SourceError, match="gave 1500 rows in one pass and 1499 in"):
         model.fit_stream(BlockRows(fewer))
-    with pytest.raises(TypeError, match="source can be iterated over once only"):
+    with pytest.raises(TypeError, match="source can be iterated over only once"):
         model.fit_stream(iter([Block(X, Y)]))
     with pytest.raises(TypeError, match=r"source must be one of surff.streaming"):
         model.fit_stream((X, Y))

@@ -31,7 +31,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -40,6 +39,7 @@ from scipy.linalg import lapack
 from surff.backend import (
     Array,
     asarray_like,
+    compiled,
     dense_features,
     map_slices,
     other_namespace,
@@ -58,8 +58,6 @@ __all__ = [
     "cosine_schedule",
     "projected_objective",
 ]
-
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 #: Multiplications of a Gram matrix per thread: with fewer, starting one costs more
 #: than it saves.

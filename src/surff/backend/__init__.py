@@ -9,6 +9,7 @@ room; every other room may import it.
 from surff.backend.arrays import *
 from surff.backend.blas import *
 from surff.backend.blocks import *
+from surff.backend.compilation import *
 from surff.backend.hadamard import *
 from surff.backend.threads import *
 from surff.backend.trig import *

@@ -5,10 +5,12 @@ that follows the array API standard, such as PyTorch and CuPy. Rows and their fe
 stay in the array's namespace and on its device; targets, weights and the sums over rows
 are NumPy's, and frequencies are drawn by it. Below the estimators the type of ``X``
 decides: NumPy arrays and sparse matrices are computed with by surff, any other array by
-its own library.
+its own library. A pass over rows asks once, and gets a `Backend`; feature maps carry
+theirs.
 """
 
 import copy
+import functools
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,9 +27,13 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator
 
 __all__ = [
+    "NUMPY",
     "Array",
+    "Backend",
     "array_api_support",
     "asarray_like",
+    "backend_of",
+    "backend_of_map",
     "check_same_place",
     "check_supported",
     "dispatched",
@@ -55,8 +61,81 @@ CPU = 1
 _NUMPY = array_namespace(np.empty(0))
 
 
-def other_namespace(X):
-    """Namespace of an array of another library than NumPy; None for anything else.
+class Backend:
+    """An array library on a device: how what a pass over rows needs is made there.
+
+    Parameters
+    ----------
+    xp : namespace, optional
+        Namespace of a library other than NumPy; NumPy's by default.
+    like : array, optional
+        An array of that library, on the device.
+
+    Attributes
+    ----------
+    is_numpy : bool
+        Whether surff computes by itself, with NumPy arrays and sparse matrices.
+    xp : namespace
+        Namespace to compute with.
+    device : object
+        Device of arrays of ``xp``; None for NumPy.
+    on_accelerator : bool
+        Whether arrays lie in the memory of another processor than the host's.
+    """
+
+    def __init__(self, xp: Any = None, like: Array = None) -> None:
+        self.is_numpy = xp is None
+        self.xp = _NUMPY if xp is None else xp
+        self.device = None if xp is None else device(like)
+        self.on_accelerator = xp is not None and like.__dlpack_device__()[0] != CPU
+
+    def __reduce__(self) -> Any:
+        if self.is_numpy:
+            return "NUMPY"
+        return backend_of, (self.empty((0,), self.xp.float32),)
+
+    @functools.cached_property
+    def supports_float64(self) -> bool:
+        """Whether the device computes in float64."""
+        if self.is_numpy:
+            return True
+        info = self.xp.__array_namespace_info__()
+        return "float64" in info.dtypes(device=self.device, kind="real floating")
+
+    @property
+    def wide_dtype(self) -> Any:
+        """float64 in the namespace, or float32 where the device has no float64."""
+        return self.xp.float64 if self.supports_float64 else self.xp.float32
+
+    def itemsize(self, dtype: Any) -> int:
+        """Bytes of a real floating-point type of the namespace."""
+        return self.xp.finfo(dtype).bits // 8
+
+    def asarray(self, values: np.ndarray, dtype: Any) -> Array:
+        """Values of the host, on the device and in a type of the namespace."""
+        if self.is_numpy:
+            return np.asarray(values).astype(dtype, copy=False)
+        if values.dtype.kind == "f":  # the device may have no float64
+            values = values.astype(f"f{self.itemsize(dtype)}", copy=False)
+        # NumPy's arrays may be read-only or run backwards, which PyTorch does not take.
+        values = np.array(values, order="C")
+        return self.xp.asarray(values, dtype=dtype, device=self.device)
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Array whose values are not set."""
+        if self.is_numpy:
+            return np.empty(shape, dtype)
+        return self.xp.empty(shape, dtype=dtype, device=self.device)
+
+    def zeros(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Array of zeros."""
+        if self.is_numpy:
+            return np.zeros(shape, dtype)
+        return self.xp.zeros(shape, dtype=dtype, device=self.device)
+
+
+def other_namespace(X: Any) -> Any:
+    """Namespace of an array of a library other than NumPy; None for anything else.
 
     Dask arrays, whose rows are read block by block into NumPy, count as anything else.
     """
@@ -67,33 +146,49 @@ def other_namespace(X):
     return array_namespace(X)
 
 
-def namespace_of(X):
-    """Namespace to compute with; NumPy's for everything that is not another's array."""
+#: The backend of NumPy arrays and sparse matrices, on the host.
+NUMPY = Backend()
+
+
+def backend_of(X: Any) -> Backend:
+    """Backend of an array; NumPy's for everything that is not another library's."""
+    xp = other_namespace(X)
+    return NUMPY if xp is None else Backend(xp, X)
+
+
+def backend_of_map(feature_map: Any, X: Any) -> Backend:
+    """Backend that a feature map carries, or that of its rows if it carries none."""
+    backend = getattr(feature_map, "backend", None)
+    return backend_of(X) if backend is None else backend
+
+
+def namespace_of(X: Any) -> Any:
+    """Namespace to compute with; NumPy's for all but other libraries' arrays."""
     return other_namespace(X) or _NUMPY
 
 
-def dispatched(X):
-    """Whether an argument of a user's is to be computed with by its own library.
+def dispatched(X: Any) -> bool:
+    """Whether a user's argument is to be computed with by its own library.
 
     That is so for an array of another library while ``array_api_dispatch`` is on.
     """
     return get_config()["array_api_dispatch"] and other_namespace(X) is not None
 
 
-def to_numpy(X):
-    """Copy an array of any library to the host; NumPy's own arrays as they are."""
+def to_numpy(X: Any) -> Any:
+    """Copy an array of any library to the host; returns NumPy's own arrays as is."""
     if other_namespace(X) is None:
         return X
     if is_torch_array(X):
         return X.detach().cpu().numpy()
     if is_cupy_array(X):
         return X.get()
-    # Views may be refused where they are read-only, and what is exchanged may be so.
+    # NumPy may refuse a read-only view, and what is exchanged may be read-only.
     return np.array(np.from_dlpack(array_namespace(X).asarray(X, copy=True)))
 
 
-def on_host(estimator):
-    """A copy of a fitted estimator of surff whose arrays are NumPy's.
+def on_host(estimator: BaseEstimator) -> Any:
+    """Copy of a fitted estimator of surff, with NumPy arrays.
 
     Parameters
     ----------
@@ -119,12 +214,12 @@ def on_host(estimator):
     return moved
 
 
-def to_numpy_if_dispatched(y):
-    """Targets, labels or weights for the host; what is not dispatched as it is."""
+def to_numpy_if_dispatched(y: Any) -> Any:
+    """Copy targets, labels or weights to the host if they are dispatched."""
     return to_numpy(y) if dispatched(y) else y
 
 
-def asarray_like(values, X, dtype=None):
+def asarray_like(values: np.ndarray, X: Any, dtype: Any = None) -> Array:
     """Values in the namespace and on the device of ``X``.
 
     Parameters
@@ -136,54 +231,43 @@ def asarray_like(values, X, dtype=None):
     dtype : dtype of the namespace of ``X``, optional
         That of ``X`` by default.
     """
-    xp, dtype = other_namespace(X), X.dtype if dtype is None else dtype
-    if xp is None:
-        return np.asarray(values).astype(dtype, copy=False)
-    if values.dtype.kind == "f":  # the device may have no float64
-        values = values.astype(f"f{itemsize(dtype, X)}", copy=False)
-    # NumPy's arrays may be read-only or run backwards, which PyTorch does not take.
-    return xp.asarray(np.array(values, order="C"), dtype=dtype, device=device(X))
+    return backend_of(X).asarray(values, X.dtype if dtype is None else dtype)
 
 
-def labels_like(labels, X):
-    """NumPy's labels beside ``X``; as they are where they are no numbers."""
+def labels_like(labels: np.ndarray, X: Any) -> Array:
+    """NumPy's labels on the device of ``X``; as they are if they are not numbers."""
     xp = other_namespace(X)
     if xp is None or labels.dtype.kind not in "biuf":
         return labels
     return xp.asarray(np.array(labels), device=device(X))
 
 
-def itemsize(dtype, X):
+def itemsize(dtype: Any, X: Any) -> int:
     """Bytes of a real floating-point type of the namespace of ``X``."""
-    return namespace_of(X).finfo(dtype).bits // 8
+    return backend_of(X).itemsize(dtype)
 
 
-def numpy_dtype(X):
+def numpy_dtype(X: Any) -> np.dtype:
     """NumPy's floating-point type of the width of that of ``X``."""
     return np.dtype(f"f{itemsize(X.dtype, X)}")
 
 
-def on_accelerator(X):
+def on_accelerator(X: Any) -> bool:
     """Whether an array lies in the memory of another processor than the host's."""
-    return other_namespace(X) is not None and X.__dlpack_device__()[0] != CPU
+    return backend_of(X).on_accelerator
 
 
-def supports_float64(X):
+def supports_float64(X: Any) -> bool:
     """Whether the device of ``X`` computes in float64."""
-    xp = other_namespace(X)
-    if xp is None:
-        return True
-    info = xp.__array_namespace_info__()
-    return "float64" in info.dtypes(device=device(X), kind="real floating")
+    return backend_of(X).supports_float64
 
 
-def wide_dtype(X):
-    """float64 in the namespace of ``X``, float32 where its device has no float64."""
-    xp = namespace_of(X)
-    return xp.float64 if supports_float64(X) else xp.float32
+def wide_dtype(X: Any) -> Any:
+    """float64 in the namespace of ``X``, or float32 if its device has no float64."""
+    return backend_of(X).wide_dtype
 
 
-def array_api_support(estimator):
+def array_api_support(estimator: Any) -> bool:
     """The tag of an estimator that takes other arrays unless an option needs NumPy's.
 
     scikit-learn dispatches no array at all with SciPy before 1.14, and its checks of
@@ -193,7 +277,7 @@ def array_api_support(estimator):
     return version >= (1, 14) and estimator.numpy_only() is None
 
 
-def check_supported(estimator, X):
+def check_supported(estimator: Any, X: Any) -> None:
     """Refuse an array of another library where an option needs NumPy's.
 
     Estimators that take such arrays have a method ``numpy_only``. It returns None, or
@@ -221,8 +305,10 @@ def check_supported(estimator, X):
         )
 
 
-def check_same_place(estimator, fitted, X, method):
-    """Refuse rows of another library or on another device than those of ``fit``.
+def check_same_place(
+    estimator: BaseEstimator, fitted: Array, X: Any, method: str
+) -> None:
+    """Refuse rows of another library, or on another device, than ``fit`` was given.
 
     Parameters
     ----------

@@ -6,6 +6,8 @@ addresses of the same routines for compiled callers; called through ctypes they 
 the lock.
 """
 
+from __future__ import annotations
+
 import ctypes
 import functools
 
@@ -47,8 +49,10 @@ def _call(module, name, dtype, *arguments):
     _routine(f"cython_{module}", _PREFIX[dtype] + name, len(pointers))(*pointers)
 
 
-def _check_square(name, matrix, size, dtype):
+def _check_square(name, matrix, size, dtype, written=True):
     """Refuse what Fortran would not read as a square matrix of that size and type."""
+    if written and not matrix.flags.writeable:
+        raise ValueError(f"{name} must be writeable, got a read-only array.")
     if matrix.shape != (size, size) or matrix.dtype != dtype:
         raise ValueError(
             f"{name} must have shape ({size}, {size}) and dtype {np.dtype(dtype)}, got "
@@ -60,7 +64,7 @@ def _check_square(name, matrix, size, dtype):
         )
 
 
-def syrk(Z, gram, beta=1.0):
+def syrk(Z: np.ndarray, gram: np.ndarray, beta: float = 1.0) -> None:
     """Upper triangle of ``gram <- beta gram + Z^T Z``, in place.
 
     Parameters
@@ -77,8 +81,11 @@ def syrk(Z, gram, beta=1.0):
     ``n_rows m^2`` operations, on the threads that BLAS may use.
     """
     n, m = Z.shape
-    if not Z.flags.forc:
-        raise ValueError(f"Z must be contiguous, got strides {Z.strides}.")
+    if not Z.flags.forc or Z.dtype not in _SCALAR:
+        raise ValueError(
+            f"Z must be contiguous and float32 or float64, got {Z.dtype} with strides "
+            f"{Z.strides}."
+        )
     _check_square("gram", gram, m, Z.dtype)
     # Rows in C order are, to Fortran, columns.
     mode, stride = (b"N", m) if Z.flags.c_contiguous else (b"T", max(1, n))
@@ -88,7 +95,7 @@ def syrk(Z, gram, beta=1.0):
     )
 
 
-def potrf(matrix):
+def potrf(matrix: np.ndarray) -> int:
     """Cholesky's upper factor of the upper triangle, in place.
 
     Parameters
@@ -114,7 +121,7 @@ def potrf(matrix):
     return int(info.view(np.int32)[0])
 
 
-def divide_by_upper(rows, upper):
+def divide_by_upper(rows: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """``rows <- rows R^-1`` for an upper triangular matrix R, in place.
 
     Parameters
@@ -134,12 +141,12 @@ def divide_by_upper(rows, upper):
     ``n_rows m^2`` operations, on the threads that BLAS may use.
     """
     n, m = rows.shape
-    if not rows.flags.c_contiguous or rows.dtype != np.float64:
+    if not rows.flags.carray or rows.dtype != np.float64:
         raise ValueError(
-            f"rows must be float64 and C-contiguous, got {rows.dtype} with strides "
-            f"{rows.strides}."
+            "rows must be float64, C-contiguous and writeable, got "
+            f"{rows.dtype} with strides {rows.strides}."
         )
-    _check_square("upper", upper, m, np.float64)
+    _check_square("upper", upper, m, np.float64, written=False)
     if n and m:
         modes = b"L", b"U", b"T", b"N"
         _call("blas", "trsm", rows.dtype, *modes, m, n, 1.0, upper, m, rows, m)

@@ -2,28 +2,28 @@
 
 A pass never holds a matrix of all rows by all features; it holds one block. Blocks are
 sized so that a block of features is still in the processor's caches when the product
-reads what the map wrote, and no smaller: every block packs the frequencies anew. On an
-accelerator blocks are large instead, so that starting a computation costs little beside
-it. For another library's arrays the calling thread alone asks, and the library shares
-the work out.
+reads what the map wrote, and no smaller: every block packs the frequencies again. On an
+accelerator blocks are large instead, so that starting a computation costs little next
+to it. For another library's arrays the calling thread alone asks, and the library
+shares the work out.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
-from array_api_compat import device
+import numpy.typing as npt
 from scipy import sparse
 
-from surff.backend.arrays import (
-    asarray_like,
-    itemsize,
-    namespace_of,
-    on_accelerator,
-    other_namespace,
-)
+from surff.backend.arrays import NUMPY, Array, Backend, backend_of, backend_of_map
 from surff.backend.threads import map_slices
 
 __all__ = [
     "block_rows",
     "block_rows_like",
+    "block_rows_on",
     "each_block",
     "feature_blocks",
     "map_rows",
@@ -32,37 +32,48 @@ __all__ = [
     "summed",
 ]
 
-#: Bytes of one block of features, one a thread: about twice the second-level cache of a
-#: core. Half of it costs 6 % of a pass in float64, twice as much gains nothing.
+#: Bytes of one block of features, one per thread: about twice the second-level cache of
+#: a core. Half of it costs 6 % of a pass in float64, twice as much gains nothing.
 BLOCK_BYTES = 4 * 2**20
 
-#: The same beside an accelerator.
+#: Bytes of a block on an accelerator: enough that starting its products costs nothing.
 DEVICE_BLOCK_BYTES = 256 * 2**20
 
+#: Rows of a block are a multiple of this: whole vectors and tiles of BLAS.
+ROW_MULTIPLE = 64
 
-def block_rows(n_columns, dtype):
+#: Fewest rows of a block; with fewer the products of BLAS lose speed.
+LEAST_ROWS = 128
+
+#: Most rows of a block; of few columns it would never end.
+MOST_ROWS = 8192
+
+
+def block_rows(n_columns: int, dtype: npt.DTypeLike) -> int:
     """Rows of a block of ``n_columns`` values: a multiple of 64, 128 to 8192."""
-    return _rows_of_bytes(n_columns, np.dtype(dtype).itemsize, BLOCK_BYTES)
+    return block_rows_on(NUMPY, n_columns, np.dtype(dtype))
 
 
-def block_rows_like(X, n_columns, dtype):
-    """The same for values in the namespace and on the device of ``X``."""
-    block_bytes = DEVICE_BLOCK_BYTES if on_accelerator(X) else BLOCK_BYTES
-    return _rows_of_bytes(n_columns, itemsize(dtype, X), block_bytes)
+def block_rows_like(X: Any, n_columns: int, dtype: Any) -> int:
+    """Rows of a block of values in the namespace and on the device of ``X``."""
+    return block_rows_on(backend_of(X), n_columns, dtype)
 
 
-def _rows_of_bytes(n_columns, value_bytes, block_bytes):
-    rows = block_bytes // (max(1, n_columns) * value_bytes)
-    return int(min(max(rows // 64 * 64, 128), 8192))
+def block_rows_on(backend: Backend, n_columns: int, dtype: Any) -> int:
+    """Rows of a block of values of a backend."""
+    itemsize = np.dtype(dtype).itemsize if backend.is_numpy else backend.itemsize(dtype)
+    block_bytes = DEVICE_BLOCK_BYTES if backend.on_accelerator else BLOCK_BYTES
+    rows = block_bytes // (max(1, n_columns) * itemsize)
+    return int(min(max(rows // ROW_MULTIPLE * ROW_MULTIPLE, LEAST_ROWS), MOST_ROWS))
 
 
-def row_blocks(n_rows, size):
+def row_blocks(n_rows: int, size: int) -> Iterator[slice]:
     """Yield the slices ``[0, size), [size, 2 size), ...`` that cover the rows."""
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
 
-def rows_of(X, index):
+def rows_of(X: Any, index: slice | np.ndarray, backend: Backend | None = None) -> Any:
     """Rows of an array or sparse matrix; a slice of an array or of CSR is a view.
 
     Parameters
@@ -71,12 +82,15 @@ def rows_of(X, index):
         Data.
     index : slice of step 1, or ndarray of int
         Rows to take.
+    backend : Backend, optional
+        That of ``X``, if it is known.
     """
-    xp = other_namespace(X)
-    if xp is not None:
+    backend = backend_of(X) if backend is None else backend
+    if not backend.is_numpy:
         if isinstance(index, slice):
             return X[index, ...]
-        return xp.take(X, asarray_like(index, X, xp.int64), axis=0)
+        xp = backend.xp
+        return xp.take(X, backend.asarray(index, xp.int64), axis=0)
     is_csr = sparse.issparse(X) and X.format == "csr"
     if not (is_csr and isinstance(index, slice)):
         return X[index]
@@ -90,14 +104,19 @@ def rows_of(X, index):
     return rows
 
 
-def summed(function, X, Y=None, sample_weight=None):
-    """``function(X, Y, sample_weight)``, a sum over rows, of rows here or on workers.
+def summed(
+    function: Callable[..., Any],
+    X: Any,
+    Y: np.ndarray | None = None,
+    sample_weight: np.ndarray | None = None,
+) -> Any:
+    """Return ``function(X, Y, sample_weight)``, a sum over rows here or on workers.
 
     Parameters
     ----------
     function : callable
         Its results must be arrays, numbers, tuples of them, or have a method ``merge``;
-        those of parts of the rows add up to that of all.
+        the results for parts of the rows add up to the result for all.
     X : ndarray, CSR matrix or surff.streaming.WorkerRows
         Data; `WorkerRows` bring their own targets and weights.
     Y, sample_weight : ndarray, optional
@@ -108,13 +127,19 @@ def summed(function, X, Y=None, sample_weight=None):
     return function(X, Y, sample_weight)
 
 
-def feature_blocks(feature_map, X, rows=None, part=None):
+def feature_blocks(
+    feature_map: Any,
+    X: Any,
+    rows: np.ndarray | None = None,
+    part: slice | None = None,
+) -> Iterator[tuple[slice | np.ndarray, Array]]:
     """Yield the row index and the features of one block after the other.
 
     Parameters
     ----------
     feature_map : object with ``n_components``, ``dtype`` and ``(X, out=None) -> Z``
-        Maps a block of rows.
+        Maps a block of rows. Its attribute ``backend`` says where; without one the rows
+        are asked.
     X : array or CSR matrix of shape (n_samples, n_features)
         Data.
     rows : ndarray of int, optional
@@ -132,26 +157,32 @@ def feature_blocks(feature_map, X, rows=None, part=None):
     """
     part = slice(0, X.shape[0] if rows is None else len(rows)) if part is None else part
     n_rows = part.stop - part.start
-    m, elsewhere = feature_map.n_components, other_namespace(X) is not None
-    size = block_rows_like(X, m, feature_map.dtype)
-    if not elsewhere:
+    m, backend = feature_map.n_components, backend_of_map(feature_map, X)
+    size = block_rows_on(backend, m, feature_map.dtype)
+    buffer = None
+    if backend.is_numpy:
         buffer = np.empty((min(size, n_rows), m), feature_map.dtype)
     for block in row_blocks(n_rows, size):
         index = slice(part.start + block.start, part.start + block.stop)
         if rows is not None:
             index = rows[index]
-        out = None if elsewhere else buffer[: block.stop - block.start]
-        yield index, feature_map(rows_of(X, index), out=out)
+        out = None if buffer is None else buffer[: block.stop - block.start]
+        yield index, feature_map(rows_of(X, index, backend), out=out)
 
 
-def each_block(function, feature_map, X, rows=None):
+def each_block(
+    function: Callable[[slice, Array], Any],
+    feature_map: Any,
+    X: Any,
+    rows: np.ndarray | None = None,
+) -> None:
     """Call ``function(position, Z)`` for every block of features, on all threads.
 
     Parameters
     ----------
     function : callable
         Takes the positions of a block within ``rows`` (within all rows by default), a
-        slice, and its features; several threads call it, each for blocks of its own.
+        slice, and its features; several threads call it, each for its own blocks.
     feature_map, X, rows
         See `feature_blocks`.
     """
@@ -163,20 +194,22 @@ def each_block(function, feature_map, X, rows=None):
             start += Z.shape[0]
 
     n_rows = X.shape[0] if rows is None else len(rows)
-    if other_namespace(X) is not None:
-        pass_over(slice(0, n_rows))
-    else:
+    if backend_of_map(feature_map, X).is_numpy:
         map_slices(pass_over, n_rows)
+    else:
+        pass_over(slice(0, n_rows))
 
 
-def map_rows(feature_map, X, out=None):
+def map_rows(feature_map: Any, X: Any, out: np.ndarray | None = None) -> Array:
     """Features of all rows, shape (n_samples, n_components), on all threads.
 
-    For another library's array they are its, and ``out`` is not taken.
+    For another library's array they are arrays of that library, and ``out`` is not
+    used.
     """
-    if other_namespace(X) is not None:
-        xp, shape = namespace_of(X), (X.shape[0], feature_map.n_components)
-        out = xp.empty(shape, dtype=feature_map.dtype, device=device(X))
+    backend = backend_of_map(feature_map, X)
+    shape = (X.shape[0], feature_map.n_components)
+    if not backend.is_numpy:
+        out = backend.empty(shape, feature_map.dtype)
 
         def keep(block, Z):
             out[block, ...] = Z
@@ -184,8 +217,12 @@ def map_rows(feature_map, X, out=None):
         each_block(keep, feature_map, X)
         return out
     if out is None:
-        out = np.empty((X.shape[0], feature_map.n_components), feature_map.dtype)
+        out = np.empty(shape, feature_map.dtype)
     if sparse.issparse(X):
         X = X.tocsr()
-    map_slices(lambda rows: feature_map(rows_of(X, rows), out=out[rows]), X.shape[0])
+
+    def write(rows):
+        feature_map(rows_of(X, rows, backend), out=out[rows])
+
+    map_slices(write, X.shape[0])
     return out

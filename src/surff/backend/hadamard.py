@@ -9,12 +9,15 @@ with the Hadamard matrix :math:`H` of entries 1 and -1, diagonal matrices of sig
 transform. Dozens of rows go through it side by side, innermost in memory, so that every
 butterfly is a run of whole vector instructions.
 
-The kernel is single-threaded and releases the GIL.
+The kernel is single-threaded and releases the GIL. It checks nothing;
+`write_hadamard_projections` is the door to it.
 """
 
-import numba
+import numpy as np
 
-__all__ = ["hadamard_projections"]
+from surff.backend.compilation import check_buffer, compiled
+
+__all__ = ["check_signs", "hadamard_projections", "write_hadamard_projections"]
 
 #: Columns written together: four lines of the cache in float32, eight in float64.
 TILE = 64
@@ -22,12 +25,8 @@ TILE = 64
 #: Rows of a transform that fit in the first-level cache, a power of four.
 PART = 64
 
-compiled = numba.njit(
-    nogil=True, cache=True, fastmath={"contract"}, error_model="numpy"
-)
 
-
-@compiled
+@compiled(contract=True)
 def butterflies(flat, run):
     """Stages from neighbouring runs of ``run`` numbers up to all of ``flat``, in place.
 
@@ -51,7 +50,7 @@ def butterflies(flat, run):
             x0[j], x1[j] = x0[j] + x1[j], x0[j] - x1[j]
 
 
-@compiled
+@compiled(contract=True)
 def signed_transform(source, signs, target):
     """Write ``H diag(signs) source`` into ``target``, another array.
 
@@ -81,7 +80,7 @@ def signed_transform(source, signs, target):
     butterflies(flat, part * lanes)
 
 
-@compiled
+@compiled(contract=True)
 def hadamard_projections(X, signs, factors, buffers, P):
     """Write the structured projections of the rows of ``X`` into ``P``.
 
@@ -123,3 +122,62 @@ def hadamard_projections(X, signs, factors, buffers, P):
                     out = P[first + lane, column : column + tile]
                     for j in range(tile):
                         out[j] = factors[column + j] * buffer[start + j, lane]
+
+
+def check_signs(signs: np.ndarray, n_projections: int, n_features: int) -> None:
+    """Refuse signs whose shape does not serve some projections of some columns.
+
+    Parameters
+    ----------
+    signs : ndarray of shape (n_blocks, 3, p)
+        See `hadamard_projections`.
+    n_projections, n_features : int
+        What they must serve: at most ``n_blocks * p`` and p.
+
+    Raises
+    ------
+    ValueError
+        Naming ``signs``.
+    """
+    shape = np.shape(signs)
+    p = shape[2] if len(shape) == 3 else 0
+    if (
+        p < 1
+        or shape[1] != 3
+        or p & (p - 1)
+        or p < n_features
+        or shape[0] * p < n_projections
+    ):
+        raise ValueError(
+            "signs must have shape (n_blocks, 3, p), p a power of two not below the "
+            f"{n_features} columns and n_blocks * p not below the {n_projections} "
+            f"norms, got {shape}."
+        )
+
+
+def write_hadamard_projections(
+    X: np.ndarray,
+    signs: np.ndarray,
+    factors: np.ndarray,
+    buffers: np.ndarray,
+    P: np.ndarray,
+) -> None:
+    """Write projections into ``P``; the door to `hadamard_projections`.
+
+    Raises
+    ------
+    ValueError
+        Naming an array of another shape, type or layout.
+    """
+    (n, d), s = X.shape, len(factors)
+    dtype = np.float32 if factors.dtype == np.float32 else np.float64
+    check_signs(signs, s, d)
+    p = signs.shape[2]
+    if X.dtype != dtype:
+        raise ValueError(f"X must have dtype {np.dtype(dtype)}, got {X.dtype}.")
+    check_buffer("signs", signs, signs.shape, dtype)
+    check_buffer("factors", factors, (s,), dtype)
+    lanes = max(1, buffers.shape[-1])
+    check_buffer("buffers", buffers, (3, p, lanes), dtype, written=True)
+    check_buffer("out", P, (n, s), dtype, written=True)
+    hadamard_projections(X, signs, factors, buffers, P)

@@ -1,6 +1,6 @@
 """Our own threads, over ranges of rows.
 
-A pass over the data is cut into one contiguous range of rows a thread, and each thread
+A pass over the data is cut into one contiguous range of rows per thread; each thread
 maps, multiplies and sums its own blocks from beginning to end: threads meet once, at
 the end. While they run, BLAS runs single-threaded inside each of them, so nothing is
 oversubscribed. The kernels of `surff.backend.trig` and BLAS release the GIL, so plain
@@ -10,12 +10,16 @@ joblib, Dask and web servers. The pool is shared by all callers, its tasks never
 for one another, and a forked child builds its own.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import itertools
 import os
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -29,7 +33,7 @@ _here = threading.local()  # ``alone`` on threads that are to use no others
 
 
 def _forget_parent():
-    """A forked child has no threads of the parent's, nor passes that run on them."""
+    """Drop the parent's threads and passes in a forked child, which has neither."""
     global _lock, _pool, _n_passes
     _lock, _pool = threading.Lock(), None
     if _n_passes:
@@ -59,11 +63,11 @@ def _set_blas_limits(limits):
 
 
 @contextlib.contextmanager
-def single_threaded_blas():
-    """Let BLAS use one thread inside; nested and concurrent passes count as one.
+def single_threaded_blas() -> Iterator[None]:
+    """Limit BLAS to one thread inside; nested and concurrent passes count as one.
 
-    The limit belongs to the process: other Python threads' products run on one thread
-    meanwhile, too.
+    The limit belongs to the process: meanwhile the products of other Python threads
+    run on one thread, too.
     """
     global _blas_limits, _n_passes
     with _lock:
@@ -80,8 +84,8 @@ def single_threaded_blas():
                 _set_blas_limits(_blas_limits)
 
 
-def n_threads():
-    """Number of threads to use now: what BLAS may use, at most the CPUs we may run on.
+def n_threads() -> int:
+    """Number of threads to use now: as many as BLAS may, at most one per usable CPU.
 
     ``OPENBLAS_NUM_THREADS``, ``threadpoolctl.threadpool_limits`` and the inner limits
     of joblib and Dask workers therefore govern us as they govern BLAS.
@@ -94,10 +98,10 @@ def n_threads():
 
 
 @contextlib.contextmanager
-def one_thread():
-    """Let the calling thread do inside without others, ours and those of BLAS.
+def one_thread() -> Iterator[None]:
+    """Keep the calling thread alone inside: neither our threads nor BLAS's help it.
 
-    For tasks of a scheduler that runs one a thread itself.
+    For the tasks of a scheduler that runs one task per thread itself.
     """
     before = getattr(_here, "alone", False)
     _here.alone = True
@@ -116,8 +120,10 @@ def _executor():
         return _pool
 
 
-def map_slices(function, n_rows, minimum=64):
-    """Results of ``function(slice)`` on contiguous row ranges, one a thread.
+def map_slices(
+    function: Callable[[slice], Any], n_rows: int, minimum: int = 64
+) -> list[Any]:
+    """Results of ``function(slice)`` on contiguous row ranges, one per thread.
 
     Parameters
     ----------
@@ -126,12 +132,12 @@ def map_slices(function, n_rows, minimum=64):
     n_rows : int
         Rows to share out.
     minimum : int, default=64
-        Rows below which another thread is not worth its start.
+        Fewest rows for which another thread is worth its start.
 
     Returns
     -------
     results : list
-        In the order of the rows; one result, for all rows, where one thread does.
+        In the order of the rows; a single result if one thread does all rows.
     """
     most = n_rows // minimum
     n_parts = min(n_threads(), most) if most > 1 else 1

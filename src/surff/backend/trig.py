@@ -18,22 +18,34 @@ Dense rows of few columns are projected some at a time, by BLAS, in the same com
 loop: their projections never leave the second-level cache, and no thread waits for
 another's turn in Python. The kernels are single-threaded and release the GIL;
 `surff.kernels.fourier` runs them on row slices from its own threads.
+
+The compiled functions check nothing. `write_features`, `write_dense_features`,
+`add_projected_moments` and `add_dense_moments` are the doors to them: they take the
+same arguments, and refuse arrays that do not fit together.
+
+All are compiled with "contract", fused multiply-adds and nothing else of fast math:
+reassociation would fold the rounding constant and the parts of pi/2 away.
 """
 
 import math
 
-import numba
 import numpy as np
 from numba.core import types
 from numba.extending import intrinsic, overload
 
+from surff.backend.compilation import check_buffer, compiled
+
 __all__ = [
     "REDUCTION_LIMIT",
+    "add_dense_moments",
     "add_features_moments",
+    "add_projected_moments",
     "cos_sin_float32",
     "cos_sin_float64",
     "dense_features",
     "dense_moments",
+    "write_dense_features",
+    "write_features",
 ]
 
 #: Absolute argument up to which the fast reduction serves; ``k`` then has 16 bits.
@@ -41,8 +53,10 @@ REDUCTION_LIMIT = 1e5
 
 TWO_OVER_PI = 2.0 / math.pi
 
-# Adding and subtracting 1.5 * 2**(mantissa bits) rounds to the nearest integer.
+#: Adding and subtracting 1.5 * 2**(mantissa bits) rounds to the nearest integer.
 ROUND64 = 1.5 * 2.0**52
+
+#: The same in float32.
 ROUND32 = np.float32(1.5 * 2.0**23)
 
 # pi/2 in parts of 33 and 33 bits: with |k| < 2**20 the products are exact, and with
@@ -82,26 +96,25 @@ ONE32 = np.float32(1.0)
 
 # numba widens 32-bit integers to 64 bits in every operation; `np.int32` takes them
 # back, and the compiler sees that nothing was widened.
-INT1, INT2, SIGN = np.int32(1), np.int32(2), np.int32(31)
-#: What the absolute values of the quadrants of a row must stay below, bit by bit.
-QUADRANTS = np.int32(2**16)
+INT1 = np.int32(1)
+INT2 = np.int32(2)
 
-# "contract" lets the compiler use fused multiply-adds and nothing else: reassociation
-# would fold the rounding constant and the parts of pi/2 away.
-compiled = numba.njit(
-    nogil=True, cache=True, fastmath={"contract"}, error_model="numpy"
-)
+#: Bits by which a negative integer is shifted to all ones.
+SIGN = np.int32(31)
+
+#: Limit of the absolute values of the quadrants of a row, or of all their bits.
+QUADRANTS = np.int32(2**16)
 
 
 @intrinsic
-def widest_vectors(typing_context):
+def widest_vectors(_typing_context):
     """Compile the function that calls this for vectors of up to 512 bits.
 
     LLVM holds back to 256 on most processors that have more; a loop of multiply-adds
     takes a fifth less time with all. Elsewhere it changes nothing.
     """
 
-    def generate(context, builder, signature, args):
+    def generate(context, builder, _signature, _arguments):
         # llvmlite's own ``add`` takes attributes with a name and no value alone.
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
@@ -109,7 +122,7 @@ def widest_vectors(typing_context):
     return types.none(), generate
 
 
-@compiled
+@compiled(contract=True)
 def exact_row(p, amplitudes, c, s):
     """One row through the C library, whose reduction is exact for any argument."""
     for j in range(p.shape[0]):
@@ -118,7 +131,7 @@ def exact_row(p, amplitudes, c, s):
         s[j] = amplitudes[j] * math.sin(angle)
 
 
-@compiled
+@compiled(contract=True)
 def cos_sin_float64(P, amplitudes, out):
     """Write ``[a cos P, a sin P]`` into ``out``, float64.
 
@@ -167,7 +180,7 @@ def cos_sin_float64(P, amplitudes, out):
             exact_row(p, amplitudes, c, s)
 
 
-@compiled
+@compiled(contract=True)
 def cos_sin_float32(P, amplitudes, out):
     """Write ``[a cos P, a sin P]`` into ``out``, float32; see `cos_sin_float64`.
 
@@ -199,7 +212,7 @@ def cos_sin_float32(P, amplitudes, out):
             exact_row(p, amplitudes, c, s)
 
 
-@compiled
+@compiled(contract=True)
 def add_moments(Z, Y, moments):
     """``moments += Y^T Z``: four rows at a time share one visit of the sums."""
     n_rows, n_columns = Z.shape
@@ -222,6 +235,7 @@ def cos_sin(P, amplitudes, out):
 
 @overload(cos_sin)
 def _cos_sin_of(P, amplitudes, out):
+    del amplitudes, out  # the type of P decides
     kernel = cos_sin_float32 if P.dtype == types.float32 else cos_sin_float64
 
     def call(P, amplitudes, out):
@@ -230,7 +244,7 @@ def _cos_sin_of(P, amplitudes, out):
     return call
 
 
-@compiled
+@compiled(contract=True)
 def add_features_moments(P, amplitudes, Y, rows, moments):
     """Add ``Y^T [a cos P, a sin P]`` to ``moments``; no feature leaves the cache.
 
@@ -254,7 +268,7 @@ def add_features_moments(P, amplitudes, Y, rows, moments):
         add_moments(Z, Y[i:stop], moments)
 
 
-@compiled
+@compiled(contract=True)
 def dense_features(X, weights, amplitudes, P, out):
     """Write the features of dense rows into ``out``.
 
@@ -276,7 +290,7 @@ def dense_features(X, weights, amplitudes, P, out):
         cos_sin(projections, amplitudes, out[i:stop])
 
 
-@compiled
+@compiled(contract=True)
 def dense_moments(X, weights, amplitudes, P, Y, rows, moments):
     """Add the moments of dense rows.
 
@@ -287,3 +301,101 @@ def dense_moments(X, weights, amplitudes, P, Y, rows, moments):
         projections = P[: stop - i]
         np.dot(X[i:stop], weights, projections)
         add_features_moments(projections, amplitudes, Y[i:stop], rows, moments)
+
+
+def write_features(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> None:
+    """Write ``[a cos P, a sin P]`` into ``out``; the door to `cos_sin_float64`.
+
+    Raises
+    ------
+    ValueError
+        Naming an array of another shape, type or layout.
+    """
+    n, s = len(P), len(amplitudes)
+    kernel = cos_sin_float32 if P.dtype == np.float32 else cos_sin_float64
+    dtype = np.float32 if P.dtype == np.float32 else np.float64
+    check_buffer("P", P, (n, s), dtype)
+    check_buffer("amplitudes", amplitudes, (s,), dtype)
+    check_buffer("out", out, (n, 2 * s), dtype, written=True)
+    kernel(P, amplitudes, out)
+
+
+def write_dense_features(
+    X: np.ndarray,
+    weights: np.ndarray,
+    amplitudes: np.ndarray,
+    P: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Write the features of dense rows into ``out``; the door to `dense_features`.
+
+    Raises
+    ------
+    ValueError
+        Naming an array of another shape, type or layout.
+    """
+    _check_dense(X, weights, amplitudes, P)
+    shape = (len(X), 2 * len(amplitudes))
+    check_buffer("out", out, shape, amplitudes.dtype, written=True)
+    dense_features(X, weights, amplitudes, P, out)
+
+
+def add_projected_moments(
+    P: np.ndarray,
+    amplitudes: np.ndarray,
+    Y: np.ndarray,
+    rows: np.ndarray,
+    moments: np.ndarray,
+) -> None:
+    """Add the moments of projections; the door to `add_features_moments`.
+
+    Raises
+    ------
+    ValueError
+        Naming an array of another shape, type or layout.
+    """
+    n, s = len(P), len(amplitudes)
+    dtype = np.float32 if P.dtype == np.float32 else np.float64
+    check_buffer("P", P, (n, s), dtype)
+    check_buffer("amplitudes", amplitudes, (s,), dtype)
+    _check_sums(n, s, dtype, Y, rows, moments)
+    add_features_moments(P, amplitudes, Y, rows, moments)
+
+
+def add_dense_moments(
+    X: np.ndarray,
+    weights: np.ndarray,
+    amplitudes: np.ndarray,
+    P: np.ndarray,
+    Y: np.ndarray,
+    rows: np.ndarray,
+    moments: np.ndarray,
+) -> None:
+    """Add the moments of dense rows; the door to `dense_moments`.
+
+    Raises
+    ------
+    ValueError
+        Naming an array of another shape, type or layout.
+    """
+    _check_dense(X, weights, amplitudes, P)
+    _check_sums(len(X), len(amplitudes), amplitudes.dtype, Y, rows, moments)
+    dense_moments(X, weights, amplitudes, P, Y, rows, moments)
+
+
+def _check_dense(X, weights, amplitudes, P):
+    """Check what dense rows are projected with; at least one row at a time."""
+    (n, d), s = X.shape, weights.shape[1]
+    dtype = np.float32 if weights.dtype == np.float32 else np.float64
+    check_buffer("X", X, (n, d), dtype)
+    check_buffer("weights", weights, (d, s), dtype)
+    check_buffer("amplitudes", amplitudes, (s,), dtype)
+    check_buffer("P", P, (max(1, len(P)), s), dtype, written=True)
+
+
+def _check_sums(n, s, dtype, Y, rows, moments):
+    """Check the targets, the work space and the sums of moments."""
+    n_targets = Y.shape[1]
+    check_buffer("Y", Y, (n, n_targets), np.float64)
+    check_buffer("rows", rows, (max(1, len(rows)), 2 * s), dtype, written=True)
+    check_buffer("moments", moments, (n_targets, 2 * s), np.float64, written=True)

@@ -1,9 +1,13 @@
 """Checks that scikit-learn's own machinery does not make."""
 
+from __future__ import annotations
+
 import numbers
+from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from surff.backend.arrays import (
@@ -19,19 +23,21 @@ from surff.backend.arrays import (
 __all__ = [
     "FLOAT_DTYPES",
     "as_generator",
+    "check_sparse",
     "checked_weight",
     "finite_array",
     "flag_of",
     "one_of",
     "positive",
+    "refuse_columns",
     "validated",
 ]
 
-#: Types of data that are kept; others become the first.
+#: Types of data that are kept; data of any other type becomes float64.
 FLOAT_DTYPES = (np.float64, np.float32)
 
 
-def as_generator(random_state):
+def as_generator(random_state: Any) -> np.random.Generator:
     """Turn an estimator's ``random_state`` into a `numpy.random.Generator`.
 
     Parameters
@@ -45,8 +51,8 @@ def as_generator(random_state):
     return np.random.default_rng(random_state)
 
 
-def one_of(argument, value, table, method):
-    """Instance for a name of ``table``, or ``value`` itself when it has ``method``.
+def one_of(argument: str, value: Any, table: dict[str, type], method: str) -> Any:
+    """Instance for a name of ``table``, or ``value`` itself if it has ``method``.
 
     Raises
     ------
@@ -128,7 +134,7 @@ def finite_array(
     return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
-def positive(argument, value):
+def positive(argument: str, value: Any) -> float:
     """Return ``value`` as a float if it is a finite number above zero."""
     if (
         isinstance(value, numbers.Real)
@@ -139,22 +145,28 @@ def positive(argument, value):
     raise ValueError(f"{argument} must be a positive finite number, got {value!r}.")
 
 
-def validated(estimator, X, y="no_validation", **options):
+def validated(
+    estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any
+) -> Any:
     """`sklearn.utils.validation.validate_data` that names the columns it refuses.
 
-    float64 and float32 are kept, CSR is kept and made of other sparse formats. An array
-    of another library is kept where the estimator takes it and refused where not.
+    float64 and float32 are kept. CSR is kept, and other sparse formats become CSR;
+    indices that lead out of the matrix are refused. An array of another library is kept
+    if the estimator takes it, and refused otherwise.
     """
     options = {"dtype": FLOAT_DTYPES, "accept_sparse": "csr", **options}
+    check_sparse("X", X)
     if dispatched(X):
         xp = namespace_of(X)
         check_supported(estimator, X)
         wide = (xp.float64,) if supports_float64(X) else ()
         options["dtype"] = (*wide, xp.float32)
         if not (y is None or isinstance(y, str)):
-            y = np.asarray(y)  # scikit-learn 1.6 takes no list beside other arrays
+            y = np.asarray(y)  # scikit-learn 1.6 takes no list next to other arrays
+    refuse_columns(X)
     try:
-        return validate_data(estimator, X, y, **options)
+        with np.errstate(invalid="ignore"):  # sums of huge numbers, which are checked
+            return validate_data(estimator, X, y, **options)
     except ValueError as error:
         if not str(error).startswith(("Input X contains NaN", "Input X contains inf")):
             raise
@@ -162,7 +174,93 @@ def validated(estimator, X, y="no_validation", **options):
         raise ValueError(f"{error}\nColumns with NaN or infinity: {names}.") from None
 
 
-def checked_weight(sample_weight, X):
+def refuse_columns(X: Any) -> None:
+    """Refuse dates, and columns that share a name.
+
+    Raises
+    ------
+    ValueError
+        Naming the columns.
+    """
+    if not hasattr(X, "columns"):
+        kind = getattr(getattr(X, "dtype", None), "kind", None)
+        if kind in ("M", "m"):
+            raise ValueError(
+                f"X must hold numbers, got dtype {X.dtype}: turn dates into numbers of "
+                "your choice, such as years."
+            )
+        return
+    names = [str(name) for name in X.columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"X has several columns named {', '.join(map(repr, twice))}: rename them."
+        )
+    for name, dtype in zip(names, getattr(X, "dtypes", ()), strict=False):
+        if str(dtype).lower().startswith(("datetime", "timedelta", "date", "duration")):
+            raise ValueError(
+                f"X must hold numbers, got column {name!r} of dtype {dtype}: turn "
+                "dates into numbers of your choice, such as years."
+            )
+
+
+def check_sparse(name: str, X: Any) -> None:
+    """Refuse a sparse matrix whose indices lead out of it.
+
+    SciPy's products and conversions index without bounds checks, and its constructors
+    do not look at every index.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    X : object
+        Anything; what is not sparse is not looked at.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument.
+
+    Notes
+    -----
+    One pass over the indices, which costs little next to any product.
+    """
+    if not sparse.issparse(X):
+        return
+    fault = None
+    if X.format in ("csr", "csc", "bsr"):
+        fault = _compressed_fault(X)
+    elif X.format == "coo":
+        for axis, size in zip((X.row, X.col), X.shape, strict=True):
+            if len(axis) != len(X.data):
+                fault = "coordinates and data of different lengths"
+            elif len(axis) and not (axis.min() >= 0 and axis.max() < size):
+                fault = f"coordinates outside 0 to {size - 1}"
+    else:  # rare, and converted by whoever takes it
+        fault = _compressed_fault(X.tocsr())
+    if fault:
+        raise ValueError(f"{name} is a broken sparse matrix: it has {fault}.")
+
+
+def _compressed_fault(X):
+    """What is wrong with the indices of a CSR, CSC or BSR matrix; None for nothing."""
+    blocks = X.blocksize if X.format == "bsr" else (1, 1)
+    sizes = [n // b for n, b in zip(X.shape, blocks, strict=True)]
+    n_major, n_minor = sizes[::-1] if X.format == "csc" else sizes
+    indptr, indices = X.indptr, X.indices
+    if indptr.shape != (n_major + 1,) or indices.ndim != 1:
+        return f"an indptr of shape {indptr.shape}, not {(n_major + 1,)}"
+    n_stored = min(len(indices), len(X.data))
+    if indptr[0] != 0 or indptr[-1] > n_stored or (indptr[1:] < indptr[:-1]).any():
+        return f"an indptr that does not rise from 0 to at most {n_stored}"
+    used = indices[: indptr[-1]]
+    if len(used) and not (used.min() >= 0 and used.max() < n_minor):
+        return f"indices outside 0 to {n_minor - 1}"
+    return None
+
+
+def checked_weight(sample_weight: Any, X: Any) -> np.ndarray:
     """Row weights, >= 0, as NumPy's array of the width of ``X``."""
     return _check_sample_weight(
         to_numpy_if_dispatched(sample_weight),

@@ -5,6 +5,8 @@ With weights :math:`a_i` the estimate of the kernel is
 weights of one.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
@@ -81,7 +83,13 @@ class MonteCarlo(Draw):
        NIPS 2007.
     """
 
-    def draw(self, measure, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        measure: Any,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> Any:
         """Draw ``n_frequencies`` rows for ``gamma = 1``; uses only ``n_features``."""
         return measure.sample(rng, n_frequencies, n_features)
 

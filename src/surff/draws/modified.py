@@ -12,6 +12,8 @@ the density itself. With T standard deviations,
 with :math:`\varepsilon` the mass of p outside; weights are p / q.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -20,7 +22,7 @@ from sklearn.base import BaseEstimator
 
 from surff.backend import positive
 from surff.draws.base import WeightedFrequencies
-from surff.kernels import Gaussian, open_uniform
+from surff.kernels import Gaussian, SpectralMeasure, open_uniform
 
 __all__ = ["Modified"]
 
@@ -40,7 +42,7 @@ class Modified(BaseEstimator):
     The estimate is unbiased. Its weights are at most :math:`(0.8\, T)^d / (1 -
     \varepsilon)` with a mean square of about :math:`(0.56\, T)^d`, times which the
     variance grows: for high-frequency accuracy in one to three dimensions, and for
-    nothing above. Raises TypeError for another measure than `surff.kernels.Gaussian`.
+    nothing above. Raises TypeError for measures other than `surff.kernels.Gaussian`.
 
     References
     ----------
@@ -50,10 +52,16 @@ class Modified(BaseEstimator):
        Approximate Kernel Learning", NeurIPS 2020.
     """
 
-    def __init__(self, truncation=4.0):
+    def __init__(self, truncation: float = 4.0) -> None:
         self.truncation = truncation
 
-    def draw(self, measure, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        measure: SpectralMeasure,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> WeightedFrequencies:
         """Draw `WeightedFrequencies` with ``n_frequencies`` rows for ``gamma = 1``."""
         if not isinstance(measure, Gaussian):
             raise TypeError(
@@ -73,7 +81,7 @@ class Modified(BaseEstimator):
         ) / (1.0 - outside)
 
         # Outside, p given that a coordinate lies beyond the edge: the first that does
-        # is geometric, those before it lie within, those after it anywhere.
+        # is geometric; earlier ones lie within, later ones anywhere.
         rows = chooser < outside
         first = np.floor(np.log1p(-chooser[rows]) / math.log1p(-tail))[:, None]
         column = np.arange(n_features)

@@ -8,8 +8,12 @@ uniform on the sphere, and each has a norm of its own:
 Each row alone has the law of the measure, so the estimate is unbiased.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from sklearn.base import BaseEstimator
+
+from surff.kernels import SpectralMeasure
 
 __all__ = ["Orthogonal", "haar_matrices"]
 
@@ -28,7 +32,13 @@ class Orthogonal(BaseEstimator):
        "Orthogonal Random Features", NIPS 2016.
     """
 
-    def draw(self, measure, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        measure: SpectralMeasure,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
         """Draw ``n_frequencies`` rows for ``gamma = 1``."""
         # A stream of its own for the norms: the first rows do not depend on how many
         # blocks there are.
@@ -39,7 +49,7 @@ class Orthogonal(BaseEstimator):
         return norms[:, None] * directions[:n_frequencies]
 
 
-def haar_matrices(rng, n_matrices, n):
+def haar_matrices(rng: np.random.Generator, n_matrices: int, n: int) -> np.ndarray:
     r"""Orthogonal matrices from the Haar measure, shape (n_matrices, n, n).
 
     The Q of a Gaussian matrix, its columns multiplied by the signs of R's diagonal:

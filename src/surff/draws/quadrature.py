@@ -10,16 +10,21 @@ nodes, of which some are drawn; the sparse grid of Smolyak combines small grids,
 with far fewer nodes and the same total degree, but negative weights among them.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import nnls
 from scipy.special import roots_hermitenorm
 from sklearn.base import BaseEstimator
 
 from surff.draws.base import WeightedFrequencies, split_weights
-from surff.kernels import Gaussian, open_uniform
+from surff.kernels import Gaussian, SpectralMeasure, open_uniform
 
 __all__ = [
     "GaussHermite",
@@ -34,14 +39,14 @@ __all__ = [
 LARGEST_LEVEL = 40
 
 
-def normal_rule(n_nodes):
+def normal_rule(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights, summing to one, for the standard normal law."""
     nodes, weights = roots_hermitenorm(n_nodes)
     return nodes, weights / weights.sum()
 
 
 class GaussHermite(BaseEstimator):
-    """Nodes of the dense Gauss-Hermite grid, drawn by their weights.
+    r"""Nodes of the dense Gauss-Hermite grid, drawn by their weights.
 
     Every coordinate is a node drawn with its weight as probability, so the frequencies
     count alike. For isotropic measures other than the Gaussian each row is multiplied
@@ -50,13 +55,13 @@ class GaussHermite(BaseEstimator):
     Parameters
     ----------
     n_nodes : int, default=32
-        Nodes L a coordinate, >= 1.
+        Nodes L per coordinate, >= 1.
 
     Notes
     -----
     The mean of the estimate is the product of the one-dimensional rules. It follows the
-    Gaussian kernel while :math:`\\sqrt{2 \\gamma} |x_j - x'_j|` stays below about
-    :math:`\\sqrt L`, and does not vanish at infinity, since the nodes are a lattice of
+    Gaussian kernel while :math:`\sqrt{2 \gamma} |x_j - x'_j|` stays below about
+    :math:`\sqrt L`, and does not vanish at infinity, since the nodes are a lattice of
     a kind. With L growing this is plain Monte Carlo, whose variance it has already.
 
     References
@@ -65,10 +70,16 @@ class GaussHermite(BaseEstimator):
        2017.
     """
 
-    def __init__(self, n_nodes=32):
+    def __init__(self, n_nodes: int = 32) -> None:
         self.n_nodes = n_nodes
 
-    def draw(self, measure, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        measure: SpectralMeasure,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
         """Draw ``n_frequencies`` rows for ``gamma = 1``."""
         n_nodes = self.n_nodes
         if not isinstance(n_nodes, (int, np.integer)) or n_nodes < 1:
@@ -98,7 +109,7 @@ class SparseGrid(BaseEstimator):
     Notes
     -----
     Degree 3 needs ``n_features + 1`` frequencies, degree 5 of the order of
-    ``n_features**2``. Raises TypeError for another measure than
+    ``n_features**2``. Raises TypeError for measures other than
     `surff.kernels.Gaussian`. The rows of a longer draw do not extend a shorter one.
 
     References
@@ -111,10 +122,16 @@ class SparseGrid(BaseEstimator):
        2017.
     """
 
-    def __init__(self, signed=False):
+    def __init__(self, signed: bool = False) -> None:
         self.signed = signed
 
-    def draw(self, measure, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        measure: SpectralMeasure,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> WeightedFrequencies:
         """Draw `WeightedFrequencies` with ``n_frequencies`` rows for ``gamma = 1``."""
         if not isinstance(measure, Gaussian):
             raise TypeError(
@@ -139,7 +156,7 @@ class SparseGrid(BaseEstimator):
         return WeightedFrequencies(frequencies, weights)
 
 
-def largest_sparse_grid(n_nodes, n_features):
+def largest_sparse_grid(n_nodes: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     """The finest `sparse_grid` of at most ``n_nodes`` nodes, at least of level 2."""
     grid = sparse_grid(2, n_features)
     for level in range(3, LARGEST_LEVEL + 1):
@@ -153,7 +170,7 @@ def largest_sparse_grid(n_nodes, n_features):
     return grid
 
 
-def sparse_grid(level, n_features):
+def sparse_grid(level: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights of Smolyak's rule for the normal law and even functions.
 
     Parameters
@@ -206,7 +223,9 @@ def sparse_grid(level, n_features):
     return nodes[order], weights[order]
 
 
-def sparse_indices(total, n_features):
+def sparse_indices(
+    total: int, n_features: int
+) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the columns and entries of vectors of counts that sum to ``total``.
 
     Only entries above zero are listed: there are at most ``total`` of them.
@@ -232,8 +251,8 @@ class Reweighted(BaseEstimator):
         default.
     differences : array of shape (n_pairs, n_features), optional
         Differences ``x - x'`` of rows, multiplied by ``measure.scale(gamma)``. By
-        default four normal ones a frequency, of the size that standardised columns have
-        under ``gamma="scale"``.
+        default four normal ones per frequency, of the size that standardised columns
+        have under ``gamma="scale"``.
 
     Notes
     -----
@@ -248,11 +267,19 @@ class Reweighted(BaseEstimator):
        2017.
     """
 
-    def __init__(self, base=None, differences=None):
+    def __init__(
+        self, base: Any = None, differences: npt.ArrayLike | None = None
+    ) -> None:
         self.base = base
         self.differences = differences
 
-    def draw(self, measure, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        measure: SpectralMeasure,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> WeightedFrequencies:
         """Draw `WeightedFrequencies` with ``n_frequencies`` rows for ``gamma = 1``."""
         (pair_rng,) = rng.spawn(1)
         base = GaussHermite() if self.base is None else self.base
@@ -272,12 +299,16 @@ class Reweighted(BaseEstimator):
         return WeightedFrequencies(frequencies, n_frequencies * coefficients)
 
 
-def typical_differences(rng, n_pairs, n_features):
+def typical_differences(
+    rng: np.random.Generator, n_pairs: int, n_features: int
+) -> np.ndarray:
     """Scaled differences of rows of standard normal columns under gamma="scale"."""
     return rng.standard_normal((n_pairs, n_features)) * math.sqrt(2.0 / n_features)
 
 
-def nonnegative_weights(measure, frequencies, differences):
+def nonnegative_weights(
+    measure: SpectralMeasure, frequencies: npt.ArrayLike, differences: np.ndarray
+) -> np.ndarray:
     r"""Weights :math:`a \ge 0` that fit the kernel on given differences.
 
     Minimises :math:`\sum_p \bigl(k(\delta_p) - \sum_i a_i \cos w_i^\top

@@ -4,14 +4,19 @@ A low-discrepancy sequence ``u`` of the unit cube is pushed through the quantile
 function of the spectral measure, :math:`w = F^{-1}(u)`.
 """
 
+from __future__ import annotations
+
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import qmc
 from sklearn.base import BaseEstimator
+
+from surff.kernels import SpectralMeasure
 
 __all__ = ["Halton", "Sobol", "halton_sequence", "reverse_radix_permutation"]
 
 
-#: Binary digits of a Sobol coordinate; half a cell more still fits a double.
+#: Binary digits of a Sobol coordinate; half a cell more still fits a float64.
 BITS = 50
 
 
@@ -40,12 +45,19 @@ class Halton(BaseEstimator):
        Sequences", ACM TOMS 23(2), 1997 (leaping, reverse-radix scrambling).
     """
 
-    def __init__(self, skip=1000, leap=700):
+    def __init__(self, skip: int = 1000, leap: int = 700) -> None:
         self.skip = skip
         self.leap = leap
 
-    def draw(self, measure, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        measure: SpectralMeasure,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
         """Return ``n_frequencies`` rows for ``gamma = 1``; ``rng`` is not used."""
+        del rng  # nothing is random
         if self.skip < 1:
             raise ValueError(f"skip must be at least 1, got {self.skip!r}.")
         if self.leap < 0:
@@ -86,10 +98,16 @@ class Sobol(BaseEstimator):
        for Shift-Invariant Kernels", JMLR 17, 2016.
     """
 
-    def __init__(self, scramble=True):
+    def __init__(self, scramble: bool = True) -> None:
         self.scramble = scramble
 
-    def draw(self, measure, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        measure: SpectralMeasure,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
         """Draw ``n_frequencies`` rows for ``gamma = 1``."""
         n_coordinates = measure.n_coordinates(n_features)
         limit = qmc.Sobol.MAXDIM
@@ -108,7 +126,7 @@ class Sobol(BaseEstimator):
         return measure.quantile(points)
 
 
-def primes(count):
+def primes(count: int) -> np.ndarray:
     """The first ``count`` primes."""
     # The k-th prime lies below k (log k + log log k) for k >= 6 (Rosser).
     bound = (
@@ -122,11 +140,11 @@ def primes(count):
     return np.flatnonzero(sieve)[:count]
 
 
-def reverse_radix_permutation(base):
+def reverse_radix_permutation(base: int) -> np.ndarray:
     """Permutation of the digits ``0 .. base - 1`` by reversed bits.
 
     The numbers below the next power of two are listed in the order of their reversed
-    bits, and those that are no digit of the base are left out; 0 stays first.
+    bits, without the numbers that are not digits of the base; 0 stays first.
 
     Examples
     --------
@@ -141,7 +159,7 @@ def reverse_radix_permutation(base):
     return reversed_numbers[reversed_numbers < base]
 
 
-def halton_sequence(indices, bases):
+def halton_sequence(indices: npt.ArrayLike, bases: npt.ArrayLike) -> np.ndarray:
     r"""Digit-scrambled Halton points.
 
     Coordinate ``j`` of point ``i`` is :math:`\sum_k \pi_b(d_k)\, b^{-k-1}` for the

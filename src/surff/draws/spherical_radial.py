@@ -11,6 +11,8 @@ has the mean :math:`\mathrm E f(g)` for even f, and is exact for polynomials of 
 three: for a kernel, up to the square of the distance.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from scipy.linalg import helmert
 from scipy.special import gammaincinv
@@ -18,7 +20,7 @@ from sklearn.base import BaseEstimator
 
 from surff.draws.base import WeightedFrequencies
 from surff.draws.orthogonal import haar_matrices
-from surff.kernels import golden_sequence, open_uniform
+from surff.kernels import SpectralMeasure, golden_sequence, open_uniform
 
 __all__ = ["SphericalRadial", "simplex_vertices"]
 
@@ -53,10 +55,16 @@ class SphericalRadial(BaseEstimator):
        Features for Kernel Approximation", NeurIPS 2018.
     """
 
-    def __init__(self, signed=False):
+    def __init__(self, signed: bool = False) -> None:
         self.signed = signed
 
-    def draw(self, measure, n_frequencies, n_features, rng):
+    def draw(
+        self,
+        measure: SpectralMeasure,
+        n_frequencies: int,
+        n_features: int,
+        rng: np.random.Generator,
+    ) -> WeightedFrequencies:
         """Draw `WeightedFrequencies` with ``n_frequencies`` rows for ``gamma = 1``."""
         if n_frequencies < 2:
             raise ValueError(
@@ -85,7 +93,7 @@ class SphericalRadial(BaseEstimator):
         return WeightedFrequencies(frequencies, weights)
 
 
-def simplex_vertices(n):
+def simplex_vertices(n: int) -> np.ndarray:
     r"""Unit vectors to the vertices of the regular simplex, shape (n + 1, n).
 
     Their sum is zero and :math:`V^\top V = \frac{n + 1}{n} I`. In one dimension the two

@@ -5,7 +5,11 @@ follows from their `Choice`, learning in pieces, and prediction from sources. Th
 subclasses know what targets and scores are.
 """
 
+from __future__ import annotations
+
 import numbers
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -14,6 +18,7 @@ from sklearn.utils.validation import _check_n_features, check_array, check_is_fi
 
 from surff.backend import (
     FLOAT_DTYPES,
+    Array,
     array_api_support,
     asarray_like,
     to_numpy,
@@ -47,7 +52,7 @@ __all__ = [
 ]
 
 
-def learns_in_pieces(model):
+def learns_in_pieces(model: Any):
     """Whether `partial_fit` can do what the parameters ask for."""
     if model.probability:
         raise AttributeError(
@@ -77,7 +82,7 @@ def forms_equations(model, method):
     return True
 
 
-def streams(model):
+def streams(model: Any):
     """Whether `fit_stream` can do what the parameters ask for."""
     if model.gammas is not None:
         raise AttributeError(
@@ -197,7 +202,7 @@ class BaseKernelRidge(LinearOnFeatures):
             self._with_intercept = bool(self.fit_intercept)
 
     @property
-    def target_offset(self):
+    def target_offset(self) -> np.ndarray:
         """Constant that was taken off each target before ``equations_`` were summed."""
         return to_numpy(self._offset)
 
@@ -255,7 +260,7 @@ class BaseKernelRidge(LinearOnFeatures):
             ) from error
         return fit_stream(DaskRows(X, y, sample_weight))
 
-    def predict_stream(self, source):
+    def predict_stream(self, source: Any) -> Iterator[Array]:
         """Predict from a source, block by block.
 
         Parameters
@@ -296,7 +301,7 @@ class BaseKernelRidge(LinearOnFeatures):
 
         return Passes(source, check)
 
-    def numpy_only(self):
+    def numpy_only(self) -> NumpyOnly | None:
         """Return the option that needs NumPy arrays, or None.
 
         See `surff.backend.check_supported`.
@@ -344,7 +349,7 @@ def without_targets(X, y, first):
     return X, None
 
 
-def check_columns(y, n_columns):
+def check_columns(y: Any, n_columns):
     """Refuse a target of another shape than that of the first piece."""
     columns = 1 if y.ndim == 1 else y.shape[1]
     if columns != n_columns:

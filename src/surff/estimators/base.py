@@ -8,6 +8,8 @@ That decides whether a stream is read twice, whether the features are fitted aga
 the training rows of every fold, and what is sent to workers.
 """
 
+from __future__ import annotations
+
 import enum
 import numbers
 from abc import ABC, abstractmethod
@@ -31,6 +33,7 @@ from sklearn.utils.validation import (
 
 from surff.backend import (
     FLOAT_DTYPES,
+    Array,
     array_api_support,
     checked_weight,
     map_rows,
@@ -135,7 +138,7 @@ class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
         Y: np.ndarray | None,
         sample_weight: np.ndarray | None = None,
         spread: EntrySpread | None = None,
-    ) -> "Features":
+    ) -> Features:
         """Fit to checked data.
 
         Parameters
@@ -182,7 +185,7 @@ class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing()
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "Features":
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Features:
         r"""Check the data and fit the feature map to them.
 
         If it fails, the feature map is what it was.
@@ -286,7 +289,7 @@ def fitted_on_workers(features, X, y, sample_weight):
     return features.fit_checked(rows, Y, weight, spread)
 
 
-def rows_of_kernel(features, X):
+def rows_of_kernel(features: Any, X: Array) -> Array:
     """Rows for the exact kernel, checked without a look at the columns' names."""
     X = check_array(X, dtype=FLOAT_DTYPES, accept_sparse="csr")
     if X.shape[1] != features.n_features_in_:

@@ -1,5 +1,9 @@
 """Feature maps as scikit-learn transformers."""
 
+from __future__ import annotations
+
+from typing import Any, Self
+
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
@@ -8,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from surff.adaptation import ADAPTATIONS, Adaptation, checked_adaptation
 from surff.backend import (
+    Array,
     as_generator,
     asarray_like,
     check_same_place,
@@ -35,10 +40,11 @@ from surff.kernels import (
     OddFourierMap,
     SpectralKernel,
     WarpedMap,
+    scaled_frequencies,
     warped,
 )
 from surff.selection import SELECTORS, Selector, checked_selection
-from surff.streaming import over_blocks
+from surff.streaming import EntrySpread, over_blocks
 
 __all__ = ["FourierFeatures"]
 
@@ -167,14 +173,14 @@ class FourierFeatures(Features):
 
     def __init__(
         self,
-        n_components=256,
+        n_components: int = 256,
         *,
-        kernel="rbf",
-        gamma="scale",
-        draw="monte_carlo",
-        select=None,
-        adapt=None,
-        random_state=None,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        draw: Any = "monte_carlo",
+        select: Any = None,
+        adapt: Any = None,
+        random_state: Any = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -184,7 +190,13 @@ class FourierFeatures(Features):
         self.adapt = adapt
         self.random_state = random_state
 
-    def fit_checked(self, X, Y, sample_weight=None, spread=None):
+    def fit_checked(
+        self,
+        X: Array,
+        Y: np.ndarray | None,
+        sample_weight: Any = None,
+        spread: EntrySpread | None = None,
+    ) -> Self:
         """Draw the frequencies, select among them and adapt them.
 
         See `surff.estimators.Features.fit_checked`.
@@ -264,11 +276,11 @@ class FourierFeatures(Features):
         return checked_adaptation(adapted, *frequencies.shape)
 
     @property
-    def needs_target(self):
+    def needs_target(self) -> bool:
         """Whether the selection or the adaptation looks at the targets."""
         return any(self._flag(name, "needs_target") for name in ("select", "adapt"))
 
-    def looks_at(self):
+    def looks_at(self) -> LooksAt:
         """Return what fitting looks at of ``X``; see `surff.estimators.Features`."""
         is_name = isinstance(self.gamma, str)
         if self.adapt is not None or (is_name and self.gamma == "median"):
@@ -277,7 +289,7 @@ class FourierFeatures(Features):
             return LooksAt.SUMS if is_name else LooksAt.COLUMNS
         return LooksAt.ROWS if self._flag("select", "needs_rows") else LooksAt.SUMS
 
-    def numpy_only(self):
+    def numpy_only(self) -> NumpyOnly | None:
         """Return the option that needs NumPy arrays, or None."""
         for name, (table, _) in _PARTS.items():
             part = getattr(self, name, None)  # stored models may be older
@@ -297,7 +309,7 @@ class FourierFeatures(Features):
         part = part() if isinstance(part, type) else part
         return part is not None and flag_of(part, base, flag)
 
-    def feature_map(self):
+    def feature_map(self) -> Any:
         """Return the fitted map of checked blocks of rows."""
         frequencies, weights = self.frequencies_, self.importance_weights_
         if (xp := other_namespace(weights)) is not None:
@@ -311,7 +323,7 @@ class FourierFeatures(Features):
         return WarpedMap(pairs, self.warp_) if hasattr(self, "warp_") else pairs
 
     @over_blocks
-    def transform(self, X):
+    def transform(self, X: Array) -> Array:
         """Map rows to features.
 
         Parameters
@@ -331,7 +343,7 @@ class FourierFeatures(Features):
         check_same_place(self, self.importance_weights_, X, "transform")
         return map_rows(self.feature_map().astype(X.dtype), X)
 
-    def measure(self):
+    def measure(self) -> Any:
         """Return the spectral measure of the kernel that the features approximate.
 
         Returns
@@ -342,7 +354,7 @@ class FourierFeatures(Features):
         """
         return one_of("kernel", self.kernel, KERNELS, "sample")
 
-    def exact_kernel(self, X, Y=None):
+    def exact_kernel(self, X: Array, Y: np.ndarray | None = None) -> np.ndarray:
         """Return the kernel matrix that the features approximate.
 
         Parameters
@@ -363,7 +375,7 @@ class FourierFeatures(Features):
         Y = X if Y is None else rows_of_kernel(self, Y)
         return SpectralKernel(self.measure(), self.gamma_)(X, Y)
 
-    def bend(self, X):
+    def bend(self, X: Array) -> Array:
         """Bend the columns of checked rows; without a ``warp_`` they stay ``X``."""
         if not hasattr(self, "warp_"):
             return X
@@ -396,7 +408,7 @@ class _Candidates:
         frequencies, weights = checked_draw(
             drawn, self.features.draw, n, self.n_features
         )
-        return (self.scale * frequencies).astype(self.dtype, copy=False), weights
+        return scaled_frequencies(self.scale, frequencies, self.dtype), weights
 
     def pool(self, n):
         """Frequencies without weights, as selectors take them."""

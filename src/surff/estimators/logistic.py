@@ -1,8 +1,10 @@
 """Kernel logistic regression on streamed features."""
 
+from __future__ import annotations
+
 import numbers
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
@@ -12,7 +14,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from surff.backend import validated
+from surff.backend import Array, validated
 from surff.estimators._alphas import best_alpha, checked_alphas, scored_path
 from surff.estimators._atomic import all_or_nothing
 from surff.estimators._linear import (
@@ -140,13 +142,13 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
 
     def __init__(
         self,
-        features=None,
+        features: Any = None,
         *,
-        alphas="auto",
-        cv=5,
-        fit_intercept=True,
-        max_iter=1000,
-        tol=1e-4,
+        alphas: Any = "auto",
+        cv: Any = 5,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
     ):
         self.features = features
         self.alphas = alphas
@@ -157,7 +159,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing()
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Array, y: Any, sample_weight: Any = None) -> Self:
         """Fit the feature map, choose alpha and minimise.
 
         Parameters
@@ -232,7 +234,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         return self
 
     @over_blocks
-    def decision_function(self, X):
+    def decision_function(self, X: Array) -> Array:
         """Log-odds of the second of two classes, or unnormalised log probabilities.
 
         Parameters
@@ -247,7 +249,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         return self._outputs(self._decisions(self._checked(X, "decision_function")))
 
     @over_blocks
-    def predict(self, X):
+    def predict(self, X: Array) -> Any:
         """Most probable class of rows.
 
         Parameters
@@ -264,7 +266,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         return winning_labels(self.classes_, decisions)
 
     @over_blocks
-    def predict_proba(self, X):
+    def predict_proba(self, X: Array) -> np.ndarray:
         """Probability of each class.
 
         Parameters
@@ -283,7 +285,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         return np.hstack([expit(-decisions), expit(decisions)])
 
     @over_blocks
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Array) -> np.ndarray:
         """Logarithm of `predict_proba`, exact for small probabilities too.
 
         Parameters

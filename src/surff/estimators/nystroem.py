@@ -1,7 +1,10 @@
 """Nystrom features as a scikit-learn transformer."""
 
+from __future__ import annotations
+
 import numbers
 import warnings
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -9,7 +12,7 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from surff.backend import as_generator
+from surff.backend import Array, as_generator
 from surff.estimators._bandwidth import GAMMA_CONSTRAINTS, bandwidth
 from surff.estimators.base import N_COMPONENTS, Features, NumpyOnly, rows_of_kernel
 from surff.kernels import (
@@ -23,6 +26,7 @@ from surff.kernels import (
     inverse_root,
 )
 from surff.selection import LANDMARK_RULES, kmeans_centres
+from surff.streaming import EntrySpread
 
 __all__ = ["NystroemFeatures"]
 
@@ -135,15 +139,15 @@ class NystroemFeatures(Features):
 
     def __init__(
         self,
-        n_components=256,
+        n_components: int = 256,
         *,
-        kernel="rbf",
-        gamma="scale",
-        landmarks="uniform",
-        random_state=None,
-        degree=None,
-        coef0=None,
-        kernel_params=None,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        landmarks: Any = "uniform",
+        random_state: Any = None,
+        degree: float | None = None,
+        coef0: float | None = None,
+        kernel_params: dict | None = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -156,7 +160,13 @@ class NystroemFeatures(Features):
 
     needs_target = False
 
-    def fit_checked(self, X, Y, sample_weight=None, spread=None):
+    def fit_checked(
+        self,
+        X: Array,
+        Y: np.ndarray | None,
+        sample_weight: Any = None,
+        spread: EntrySpread | None = None,
+    ) -> Self:
         """Choose the landmarks and compute their normalization; ``Y`` is not looked at.
 
         See `surff.estimators.Features.fit_checked`.
@@ -292,7 +302,7 @@ class NystroemFeatures(Features):
             )
         return landmarks.copy()
 
-    def feature_map(self):
+    def feature_map(self) -> Any:
         """Return the fitted map of checked blocks of rows."""
         landmarks = self.landmarks_
         if landmarks is None:
@@ -301,11 +311,11 @@ class NystroemFeatures(Features):
             self._kernel(self.gamma_), landmarks, self.normalization_, self._dtype
         )
 
-    def numpy_only(self):
+    def numpy_only(self) -> NumpyOnly | None:
         """Return the option that needs NumPy arrays: all do."""
         return NumpyOnly("features", self, "FourierFeatures")
 
-    def exact_kernel(self, X, Y=None):
+    def exact_kernel(self, X: Array, Y: np.ndarray | None = None) -> np.ndarray:
         """Kernel matrix that the features approximate.
 
         Parameters

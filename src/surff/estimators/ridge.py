@@ -1,6 +1,9 @@
 """Kernel ridge regression and classification on streamed features."""
 
+from __future__ import annotations
+
 import functools
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
@@ -19,6 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from surff.backend import (
+    Array,
     labels_like,
     namespace_of,
     other_namespace,
@@ -212,19 +216,19 @@ class KernelRidgeRegressor(
 
     def __init__(
         self,
-        features=None,
+        features: Any = None,
         *,
-        alphas="auto",
-        gammas=None,
-        cv=5,
-        scoring=None,
-        fit_intercept=True,
-        solver="cholesky",
-        tol=1e-2,
-        max_iter=100,
-        precision="auto",
-        alpha_per_target=False,
-        keep_equations=True,
+        alphas: Any = "auto",
+        gammas: Any = None,
+        cv: Any = 5,
+        scoring: Any = None,
+        fit_intercept: bool = True,
+        solver: str = "cholesky",
+        tol: float = 1e-2,
+        max_iter: int = 100,
+        precision: str = "auto",
+        alpha_per_target: bool = False,
+        keep_equations: bool = True,
     ):
         self.features = features
         self.alphas = alphas
@@ -274,7 +278,7 @@ class KernelRidgeRegressor(
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing(private=PRIVATE_RESULTS)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Array, y: Any, sample_weight: Any = None) -> Self:
         """Fit the feature map, choose alpha and solve.
 
         Parameters
@@ -302,7 +306,7 @@ class KernelRidgeRegressor(
     @available_if(learns_in_pieces)
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing(again=False)
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(self, X: Array, y: Any, sample_weight: Any = None) -> Self:
         """Add rows to the model.
 
         The normal equations of the new rows are added to those seen before, so the
@@ -338,7 +342,7 @@ class KernelRidgeRegressor(
     @available_if(streams)
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing(private=PRIVATE_RESULTS)
-    def fit_stream(self, source, *, n_sample=10_000):
+    def fit_stream(self, source: Any, *, n_sample: int = 10_000) -> Self:
         """Fit to a source of rows that need not fit in memory.
 
         The normal equations of all rows and of each fold are formed block by block, in
@@ -373,7 +377,7 @@ class KernelRidgeRegressor(
         self._fit_source(source, None, n_sample)
         return self
 
-    def score_stream(self, source):
+    def score_stream(self, source: Any) -> float:
         """R2 of the predictions for a source; the mean of those of several targets.
 
         Parameters
@@ -409,13 +413,13 @@ class KernelRidgeRegressor(
         outputs = self._outputs
         return ScorerOf(self, self.scoring, data.X, y, outputs, outputs)
 
-    def predict_checked(self, X):
+    def predict_checked(self, X: Array) -> Array:
         """Predict checked rows, with no look at their names or types."""
         decisions = self._decisions(X)
         return decisions[:, 0] if np.ndim(self.coef_) == 1 else decisions
 
     @over_blocks
-    def predict(self, X, return_std=False):
+    def predict(self, X: Array, return_std: bool = False) -> Any:
         r"""Predict the targets of rows.
 
         Parameters
@@ -569,19 +573,19 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
 
     def __init__(
         self,
-        features=None,
+        features: Any = None,
         *,
-        alphas="auto",
-        gammas=None,
-        cv=5,
-        scoring=None,
-        fit_intercept=True,
-        solver="cholesky",
-        tol=1e-2,
-        max_iter=100,
-        precision="auto",
-        probability=False,
-        keep_equations=True,
+        alphas: Any = "auto",
+        gammas: Any = None,
+        cv: Any = 5,
+        scoring: Any = None,
+        fit_intercept: bool = True,
+        solver: str = "cholesky",
+        tol: float = 1e-2,
+        max_iter: int = 100,
+        precision: str = "auto",
+        probability: bool = False,
+        keep_equations: bool = True,
     ):
         self.features = features
         self.alphas = alphas
@@ -652,7 +656,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing(private=PRIVATE_RESULTS)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Array, y: Any, sample_weight: Any = None) -> Self:
         """Fit the feature map, choose alpha and solve.
 
         Parameters
@@ -690,7 +694,9 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
     @available_if(learns_in_pieces)
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing(again=False)
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(
+        self, X: Array, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Add rows to the model; see `KernelRidgeRegressor.partial_fit`.
 
         Parameters
@@ -729,7 +735,9 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
     @available_if(streams)
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing(private=PRIVATE_RESULTS)
-    def fit_stream(self, source, classes=None, *, n_sample=10_000):
+    def fit_stream(
+        self, source: Any, classes: Any = None, *, n_sample: int = 10_000
+    ) -> Self:
         """Fit to a source of rows; see `KernelRidgeRegressor.fit_stream`.
 
         Parameters
@@ -756,7 +764,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         self._fit_source(source, classes, n_sample)
         return self
 
-    def score_stream(self, source):
+    def score_stream(self, source: Any) -> float:
         """Accuracy of the predictions for a source.
 
         Parameters
@@ -792,7 +800,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         return winning_labels(self.classes_, decisions)
 
     @over_blocks
-    def decision_function(self, X):
+    def decision_function(self, X: Array) -> Array:
         """Predicted targets before the sign or the maximum is taken.
 
         Parameters
@@ -810,7 +818,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         return self._outputs(self._decisions(self._checked(X, "decision_function")))
 
     @over_blocks
-    def predict(self, X):
+    def predict(self, X: Array) -> Any:
         """Predict the class of rows.
 
         Parameters
@@ -827,13 +835,13 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         """
         return self.predict_checked(self._checked(X, "predict"))
 
-    def predict_checked(self, X):
+    def predict_checked(self, X: Array) -> Array:
         """Predict checked rows, with no look at their names or types."""
         return self._predictions(self._decisions(X))
 
     @available_if(has_probabilities)
     @over_blocks
-    def predict_proba(self, X):
+    def predict_proba(self, X: Array) -> np.ndarray:
         r"""Probability of each class; with ``probability=True``.
 
         Parameters

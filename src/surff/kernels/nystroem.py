@@ -9,15 +9,22 @@ It is exact on the landmarks, and what it leaves of the kernel matrix,
 :math:`K - \tilde K`, is positive semi-definite and shrinks as landmarks are added.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
 import numpy as np
+import numpy.typing as npt
 from scipy import linalg, sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from surff.backend import block_rows, row_blocks
-from surff.kernels.spectral import Laplace, ScaleMixture
+from surff.backend import NUMPY, block_rows, check_sparse, row_blocks
+from surff.kernels.spectral import Laplace, ScaleMixture, SpectralMeasure
 
 __all__ = [
     "NEGATIVE_SHARE",
+    "Kernel",
     "KernelMatrix",
     "NystroemMap",
     "PairwiseKernel",
@@ -27,16 +34,33 @@ __all__ = [
     "kernel_block_rows",
 ]
 
-#: Columns up to which, and share of non-zeros from which, products of a sparse block of
-#: rows are faster dense.
+#: Columns up to which products of a sparse block of rows are faster dense.
 DENSE_COLUMNS = 256
+
+#: Share of non-zeros from which products of a wider block are faster dense, too.
 DENSE_SHARE = 0.1
 
 #: Negative eigenvalues up to this share of the largest one are taken for rounding.
 NEGATIVE_SHARE = 1e-4
 
 
-def inverse_root(K, eps=None):
+class Kernel(Protocol):
+    """What gives blocks of kernel values."""
+
+    def select(self, X: Any, indices: np.ndarray) -> Any:
+        """Return what stands for rows of ``X`` as landmarks."""
+        ...
+
+    def __call__(self, X: Any, landmarks: Any) -> np.ndarray:
+        """Kernel of rows and landmarks, shape (n_rows, n_landmarks)."""
+        ...
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """Values of k(x, x)."""
+        ...
+
+
+def inverse_root(K: np.ndarray, eps: float | None = None) -> tuple[np.ndarray, float]:
     r"""Symmetric root :math:`K^{+1/2}` of the pseudo-inverse of a kernel matrix.
 
     Parameters
@@ -106,19 +130,19 @@ class SpectralKernel:
     dense.
     """
 
-    def __init__(self, measure, gamma):
+    def __init__(self, measure: SpectralMeasure, gamma: npt.ArrayLike) -> None:
         self.measure = measure
         self.gamma = gamma
 
-    def select(self, X, indices):
-        """What stands for rows of ``X`` as landmarks."""
+    def select(self, X: Any, indices: np.ndarray) -> Any:
+        """Return what stands for rows of ``X`` as landmarks."""
         return X[indices]
 
-    def __call__(self, X, landmarks):
+    def __call__(self, X: Any, landmarks: Any) -> np.ndarray:
         """Kernel of rows and landmarks, shape (n_rows, n_landmarks), float64."""
         if not (sparse.issparse(X) or sparse.issparse(landmarks)):
             # The measure centres both on the mean of its first argument. With the
-            # landmarks first, a row's values do not depend on the rows beside it.
+            # landmarks first, a row's values do not depend on the other rows.
             return self.measure.kernel(landmarks, X, gamma=self.gamma).T
         if isinstance(self.measure, ScaleMixture):
             r = _distances(self._scaled(X), self._scaled(landmarks))
@@ -135,7 +159,7 @@ class SpectralKernel:
             return sparse.csr_array(X.astype(np.float64).multiply(factor))
         return X.astype(np.float64, copy=False) * factor
 
-    def diagonal(self, X):
+    def diagonal(self, X: Any) -> np.ndarray:
         """Values of k(x, x), ones."""
         return np.ones(X.shape[0])
 
@@ -168,15 +192,15 @@ class PairwiseKernel:
         Arguments of the kernel.
     """
 
-    def __init__(self, metric, params):
+    def __init__(self, metric: str | Callable, params: dict[str, Any]) -> None:
         self.metric = metric
         self.params = params
 
-    def select(self, X, indices):
-        """What stands for rows of ``X`` as landmarks."""
+    def select(self, X: Any, indices: np.ndarray) -> Any:
+        """Return what stands for rows of ``X`` as landmarks."""
         return X[indices]
 
-    def __call__(self, X, landmarks):
+    def __call__(self, X: Any, landmarks: Any) -> np.ndarray:
         """Kernel of rows and landmarks, shape (n_rows, n_landmarks)."""
         # In float64 whatever the rows have: the map amplifies rounding of its entries.
         X = X.astype(np.float64, copy=False)
@@ -186,7 +210,7 @@ class PairwiseKernel:
             **self.params,
         )  # fmt: skip
 
-    def diagonal(self, X):
+    def diagonal(self, X: Any) -> np.ndarray:
         """Values of k(x, x)."""
         size = 1 if callable(self.metric) else 32
         values = np.empty(X.shape[0])
@@ -198,15 +222,16 @@ class PairwiseKernel:
 class PrecomputedKernel:
     """Kernel blocks out of rows of a kernel matrix; landmarks are column numbers."""
 
-    def select(self, X, indices):
-        """What stands for rows of ``X`` as landmarks."""
+    def select(self, X: Any, indices: np.ndarray) -> Any:
+        """Return what stands for rows of ``X`` as landmarks."""
+        del X  # column numbers stand for landmarks
         return indices
 
-    def __call__(self, X, landmarks):
+    def __call__(self, X: Any, landmarks: Any) -> np.ndarray:
         """Kernel of rows and landmarks, shape (n_rows, n_landmarks)."""
         return _dense(X[:, landmarks])
 
-    def diagonal(self, X):
+    def diagonal(self, X: Any) -> np.ndarray:
         """Values of k(x, x)."""
         return np.asarray(X.diagonal(), dtype=np.float64)
 
@@ -230,14 +255,24 @@ class NystroemMap:
         rounding.
     """
 
-    def __init__(self, kernel, landmarks, normalization, dtype):
+    #: Whose arrays the map takes; see `FourierMap`.
+    backend = NUMPY
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        landmarks: Any,
+        normalization: np.ndarray,
+        dtype: npt.DTypeLike,
+    ) -> None:
+        check_sparse("landmarks", landmarks)
         self.kernel = kernel
         self.landmarks = efficient(landmarks)
         self.normalization = normalization
         self.n_components = normalization.shape[1]
         self.dtype = np.dtype(dtype)
 
-    def __call__(self, X, out=None):
+    def __call__(self, X: Any, out: np.ndarray | None = None) -> np.ndarray:
         """Features of the rows, written to ``out`` if given."""
         if out is None:
             out = np.empty((X.shape[0], self.n_components), self.dtype)
@@ -247,20 +282,20 @@ class NystroemMap:
             out[block] = values @ self.normalization
         return out
 
-    def astype(self, dtype):
-        """The same map giving another floating-point type."""
+    def astype(self, dtype: npt.DTypeLike) -> NystroemMap:
+        """Return the same map giving another floating-point type."""
         if self.dtype == dtype:
             return self
         return NystroemMap(self.kernel, self.landmarks, self.normalization, dtype)
 
 
-def kernel_block_rows(n_columns, X):
+def kernel_block_rows(n_columns: int, X: Any) -> int:
     """Rows of a block: of ``n_columns`` kernel values, and of the features of ``X``."""
     return block_rows(max(n_columns, X.shape[1]), np.float64)
 
 
-def efficient(X):
-    """A block of rows in the form that products are fastest with."""
+def efficient(X: Any) -> Any:
+    """Return a block of rows in the form that products are fastest with."""
     if not sparse.issparse(X):
         return X
     is_wide = X.shape[1] > DENSE_COLUMNS
@@ -293,7 +328,9 @@ class KernelMatrix:
         Relative rounding of the entries.
     """
 
-    def __init__(self, kernel, X, sample_weight=None):
+    def __init__(
+        self, kernel: Kernel, X: Any, sample_weight: np.ndarray | None = None
+    ) -> None:
         self.kernel = kernel
         self.X = X
         self.n_samples = X.shape[0]
@@ -306,11 +343,11 @@ class KernelMatrix:
         precomputed = isinstance(kernel, PrecomputedKernel)
         self.eps = float(np.finfo(X.dtype if precomputed else np.float64).eps)
 
-    def diagonal(self):
+    def diagonal(self) -> np.ndarray:
         """Diagonal, shape (n_samples,)."""
         return self.sample_weight * self.kernel.diagonal(self.X)
 
-    def block(self, rows, columns):
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Entries of some rows and columns, arrays of numbers, in float64."""
         entries = self.column_blocks(columns)
         values = np.empty((len(rows), len(columns)))
@@ -318,7 +355,9 @@ class KernelMatrix:
             values[part] = entries(rows[part])
         return values
 
-    def column_blocks(self, columns):
+    def column_blocks(
+        self, columns: np.ndarray
+    ) -> Callable[[slice | np.ndarray], np.ndarray]:
         """Function from rows, a slice or numbers, to their entries in ``columns``."""
         landmarks = efficient(self.kernel.select(self.X, columns))
 

@@ -7,7 +7,7 @@ transform of a probability measure ``p``, its spectral measure:
 
 A measure here is written for ``gamma = 1``; `SpectralMeasure.scale` turns its
 frequencies into those of any other bandwidth, so a measure has no bandwidth of its own.
-An array of ``gamma`` holds one bandwidth a feature.
+An array of ``gamma`` holds one bandwidth per feature.
 
 Isotropic kernels here are mixtures of Gaussian kernels,
 
@@ -17,10 +17,14 @@ Isotropic kernels here are mixtures of Gaussian kernels,
 and differ in the law of :math:`\tau` alone. The others are products over features.
 """
 
+from __future__ import annotations
+
 import bisect
 import math
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from scipy.special import gammaincinv, gammaln, kve, ndtri
 from sklearn.base import BaseEstimator
@@ -63,7 +67,12 @@ class SpectralMeasure(BaseEstimator):
     #: Uniform coordinates that `mixing` needs, for an isotropic measure.
     n_mixing = 0
 
-    def kernel(self, X, Y=None, gamma=1.0):
+    def kernel(
+        self,
+        X: npt.ArrayLike,
+        Y: npt.ArrayLike | None = None,
+        gamma: npt.ArrayLike = 1.0,
+    ) -> np.ndarray:
         """Kernel matrix.
 
         Parameters
@@ -73,7 +82,7 @@ class SpectralMeasure(BaseEstimator):
         Y : array of shape (n_samples_Y, n_features), optional
             Other rows; ``X`` by default.
         gamma : float or array of shape (n_features,), default=1.0
-            Bandwidth, > 0, or one a feature.
+            Bandwidth, > 0, or one per feature.
 
         Returns
         -------
@@ -85,11 +94,14 @@ class SpectralMeasure(BaseEstimator):
         factor, centre = self.scale(gamma), X.mean(axis=0)
         return self.unit_kernel((X - centre) * factor, (Y - centre) * factor)
 
-    def unit_kernel(self, X, Y):
+    def unit_kernel(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Kernel matrix for gamma = 1, shape (n_samples_X, n_samples_Y), float64."""
+        del X, Y  # for subclasses
         raise TypeError(f"{type(self).__name__} does not define unit_kernel")
 
-    def sample(self, rng, n_frequencies, n_features):
+    def sample(
+        self, rng: np.random.Generator, n_frequencies: int, n_features: int
+    ) -> np.ndarray:
         """Independent frequencies for gamma = 1, shape (n_frequencies, n_features).
 
         The first rows do not depend on ``n_frequencies``.
@@ -98,26 +110,31 @@ class SpectralMeasure(BaseEstimator):
             open_uniform(rng, (n_frequencies, self.n_coordinates(n_features)))
         )
 
-    def n_coordinates(self, n_features):
+    def n_coordinates(self, n_features: int) -> int:
         """Uniform coordinates that `quantile` needs for one frequency."""
         return n_features
 
-    def quantile(self, U):
+    def quantile(self, U: np.ndarray) -> np.ndarray:
         """Frequencies for gamma = 1 from points of the open unit cube, row by row."""
+        del U  # for subclasses
         raise TypeError(f"{type(self).__name__} does not define quantile")
 
-    def scale(self, gamma):
-        """Factor from the frequencies at gamma = 1 to those at ``gamma``."""
+    def scale(self, gamma: npt.ArrayLike) -> npt.ArrayLike:
+        """Factor from the frequencies at gamma = 1 to the frequencies at ``gamma``."""
+        del gamma  # for subclasses
         raise TypeError(f"{type(self).__name__} does not define scale")
 
-    def mixing(self, U):
+    def mixing(self, U: np.ndarray) -> np.ndarray:
         r"""Values of :math:`\tau` from uniform points of shape (n, `n_mixing`)."""
+        del U  # for subclasses
         raise TypeError(
             f"{type(self).__name__} is not isotropic: it has no mixing law and no "
             "radial law, which orthogonal and spherical draws need"
         )
 
-    def radial_law(self, rng, n_frequencies, n_features):
+    def radial_law(
+        self, rng: np.random.Generator, n_frequencies: int, n_features: int
+    ) -> np.ndarray:
         r"""Independent norms :math:`|w|` for gamma = 1 in ``n_features`` dimensions.
 
         :math:`|w|^2 = 2 \tau \chi^2_d`. Raises TypeError where the measure is not
@@ -128,12 +145,12 @@ class SpectralMeasure(BaseEstimator):
         return np.sqrt(2.0 * self.mixing(U[:, 1:]) * chi_square)
 
 
-def open_uniform(rng, shape):
+def open_uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Uniform numbers in the open interval (0, 1): no quantile of them is infinite."""
     return rng.random(shape).clip(min=2.0**-54)
 
 
-def golden_sequence(u):
+def golden_sequence(u: np.ndarray) -> np.ndarray:
     """Evenly spread numbers of (0, 1), as many as in ``u`` and from its first on.
 
     Multiples of the golden ratio shifted by a uniform number: each is uniform, so means
@@ -152,17 +169,17 @@ class ScaleMixture(SpectralMeasure):
 
     n_mixing = 1
 
-    def n_coordinates(self, n_features):
-        """One a feature and those of the mixing variable."""
+    def n_coordinates(self, n_features: int) -> int:
+        """One per feature, and `n_mixing` for the mixing variable."""
         return n_features + self.n_mixing
 
-    def quantile(self, U):
+    def quantile(self, U: np.ndarray) -> np.ndarray:
         """Frequencies for gamma = 1; the last coordinates give the mixing variable."""
         n_features = U.shape[1] - self.n_mixing
         tau = self.mixing(U[:, n_features:])
         return np.sqrt(2.0 * tau)[:, None] * ndtri(U[:, :n_features])
 
-    def scale(self, gamma):
+    def scale(self, gamma: npt.ArrayLike) -> npt.ArrayLike:
         """``sqrt(gamma)``: the bandwidth multiplies the squared distance."""
         return np.sqrt(gamma)
 
@@ -184,13 +201,18 @@ class Gaussian(ScaleMixture):
 
     n_mixing = 0
 
-    def unit_kernel(self, X, Y):
+    def unit_kernel(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Kernel matrix for gamma = 1; see `SpectralMeasure`."""
         return rbf_kernel(X, Y, gamma=1.0)
 
-    def sample(self, rng, n_frequencies, n_features):
+    def sample(
+        self, rng: np.random.Generator, n_frequencies: int, n_features: int
+    ) -> np.ndarray:
+        """Independent frequencies for gamma = 1; see `SpectralMeasure`."""
         return math.sqrt(2.0) * rng.standard_normal((n_frequencies, n_features))
 
-    def mixing(self, U):
+    def mixing(self, U: np.ndarray) -> np.ndarray:
+        r"""Values of :math:`\tau`; see `SpectralMeasure`."""
         return np.ones(len(U))
 
 
@@ -222,21 +244,23 @@ class Matern(ScaleMixture):
     array([[0.0498]])
     """
 
-    def __init__(self, nu=1.5):
+    def __init__(self, nu: float = 1.5) -> None:
         self.nu = nu
 
-    def unit_kernel(self, X, Y):
+    def unit_kernel(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Kernel matrix for gamma = 1; see `SpectralMeasure`."""
         nu = positive("nu", self.nu)
         if nu in (0.5, 1.5, 2.5):
             return process_kernels.Matern(math.sqrt(0.5), nu=nu)(X, Y)
         return bessel_correlation(math.sqrt(4.0 * nu) * cdist(X, Y), nu)
 
-    def mixing(self, U):
+    def mixing(self, U: np.ndarray) -> np.ndarray:
+        r"""Values of :math:`\tau`; see `SpectralMeasure`."""
         nu = positive("nu", self.nu)
         return nu / np.maximum(gammaincinv(nu, U[:, 0]), nu / LARGEST_TAU)
 
 
-def bessel_correlation(t, nu):
+def bessel_correlation(t: np.ndarray, nu: float) -> np.ndarray:
     r""":math:`2^{1-\nu} t^\nu K_\nu(t) / \Gamma(\nu)` for t >= 0, 1 at t = 0.
 
     In logarithms, since the factors overflow one by one. From ``nu = 100`` on the
@@ -276,10 +300,12 @@ class Exponential(ScaleMixture):
     array([[0.0067]])
     """
 
-    def unit_kernel(self, X, Y):
+    def unit_kernel(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Kernel matrix for gamma = 1; see `SpectralMeasure`."""
         return np.exp(-math.sqrt(2.0) * cdist(X, Y))
 
-    def mixing(self, U):
+    def mixing(self, U: np.ndarray) -> np.ndarray:
+        r"""Values of :math:`\tau`; see `SpectralMeasure`."""
         return Matern(nu=0.5).mixing(U)
 
 
@@ -307,14 +333,16 @@ class RationalQuadratic(ScaleMixture):
     array([[0.25]])
     """
 
-    def __init__(self, alpha=1.0):
+    def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
-    def unit_kernel(self, X, Y):
+    def unit_kernel(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Kernel matrix for gamma = 1; see `SpectralMeasure`."""
         alpha = positive("alpha", self.alpha)
         return process_kernels.RationalQuadratic(math.sqrt(0.5), alpha)(X, Y)
 
-    def mixing(self, U):
+    def mixing(self, U: np.ndarray) -> np.ndarray:
+        r"""Values of :math:`\tau`; see `SpectralMeasure`."""
         alpha = positive("alpha", self.alpha)
         return gammaincinv(alpha, U[:, 0]) / alpha
 
@@ -350,7 +378,7 @@ class ExponentialPower(ScaleMixture):
 
     n_mixing = 2
 
-    def __init__(self, power=1.0):
+    def __init__(self, power: float = 1.0) -> None:
         self.power = power
 
     def _power(self):
@@ -358,10 +386,12 @@ class ExponentialPower(ScaleMixture):
             raise ValueError(f"power must be at most 2, got {self.power!r}.")
         return float(self.power)
 
-    def unit_kernel(self, X, Y):
+    def unit_kernel(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Kernel matrix for gamma = 1; see `SpectralMeasure`."""
         return np.exp(-(cdist(X, Y) ** self._power()))
 
-    def mixing(self, U):
+    def mixing(self, U: np.ndarray) -> np.ndarray:
+        r"""Values of :math:`\tau`; see `SpectralMeasure`."""
         index = self._power() / 2.0
         angle, exponential = math.pi * U[:, 0], -np.log(U[:, 1])
         if index == 1.0:
@@ -394,13 +424,15 @@ class Laplace(SpectralMeasure):
     array([[0.3679]])
     """
 
-    def unit_kernel(self, X, Y):
+    def unit_kernel(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Kernel matrix for gamma = 1; see `SpectralMeasure`."""
         return laplacian_kernel(X, Y, gamma=1.0)
 
-    def quantile(self, U):
+    def quantile(self, U: np.ndarray) -> np.ndarray:
+        """Frequencies for gamma = 1; see `SpectralMeasure`."""
         return -1.0 / np.tan(math.pi * U)
 
-    def scale(self, gamma):
+    def scale(self, gamma: npt.ArrayLike) -> npt.ArrayLike:
         """``gamma``: it multiplies the distance, not its square."""
         return np.asarray(gamma, dtype=np.float64)
 
@@ -423,18 +455,20 @@ class Cauchy(SpectralMeasure):
     array([[0.25]])
     """
 
-    def unit_kernel(self, X, Y):
+    def unit_kernel(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Kernel matrix for gamma = 1; see `SpectralMeasure`."""
         product = np.ones((len(X), len(Y)))
         for x, y in zip(X.T, Y.T, strict=True):
             product *= 1.0 + np.square(x[:, None] - y)
         return 1.0 / product
 
-    def quantile(self, U):
+    def quantile(self, U: np.ndarray) -> np.ndarray:
+        """Frequencies for gamma = 1; see `SpectralMeasure`."""
         # Each branch of the logarithm where it is accurate.
         tail = np.log(2.0 * np.minimum(U, 1.0 - U))
         return np.where(U < 0.5, tail, -tail)
 
-    def scale(self, gamma):
+    def scale(self, gamma: npt.ArrayLike) -> npt.ArrayLike:
         """``sqrt(gamma)``: the bandwidth multiplies the squared differences."""
         return np.sqrt(gamma)
 
@@ -450,7 +484,7 @@ class _Composite(SpectralMeasure):
         gammas = [1.0] * len(measures) if self.gammas is None else list(self.gammas)
         if len(gammas) != len(measures):
             raise ValueError(
-                f"gammas must hold one number a measure, {len(measures)} in all, got "
+                f"gammas must hold one number per measure, {len(measures)} in all, got "
                 f"{len(gammas)}."
             )
         return [
@@ -458,7 +492,7 @@ class _Composite(SpectralMeasure):
             for measure, gamma in zip(measures, gammas, strict=True)
         ]
 
-    def scale(self, gamma):
+    def scale(self, gamma: npt.ArrayLike) -> npt.ArrayLike:
         """``sqrt(gamma)``: the kernel at gamma is that at 1 of ``sqrt(gamma) X``."""
         return np.sqrt(gamma)
 
@@ -501,7 +535,12 @@ class Sum(_Composite):
     array([[0.1839]])
     """
 
-    def __init__(self, measures, weights=None, gammas=None):
+    def __init__(
+        self,
+        measures: Sequence[SpectralMeasure],
+        weights: Sequence[float] | None = None,
+        gammas: Sequence[float] | None = None,
+    ) -> None:
         self.measures = measures
         self.weights = weights
         self.gammas = gammas
@@ -512,7 +551,7 @@ class Sum(_Composite):
         weights = [1.0] * n_parts if self.weights is None else list(self.weights)
         if len(weights) != n_parts:
             raise ValueError(
-                f"weights must hold one number a measure, {n_parts} in all, got "
+                f"weights must hold one number per measure, {n_parts} in all, got "
                 f"{len(weights)}."
             )
         shares = np.array([positive("weights", weight) for weight in weights])
@@ -522,7 +561,8 @@ class Sum(_Composite):
         """Number of the part for each uniform ``u``."""
         return np.searchsorted(np.cumsum(self._shares())[:-1], u, side="right")
 
-    def unit_kernel(self, X, Y):
+    def unit_kernel(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Kernel matrix for gamma = 1; see `SpectralMeasure`."""
         return sum(
             share * measure.unit_kernel(X * factor, Y * factor)
             for share, (measure, factor) in zip(
@@ -530,18 +570,21 @@ class Sum(_Composite):
             )
         )
 
-    def sample(self, rng, n_frequencies, n_features):
+    def sample(
+        self, rng: np.random.Generator, n_frequencies: int, n_features: int
+    ) -> np.ndarray:
+        """Independent frequencies for gamma = 1; see `SpectralMeasure`."""
         U = open_uniform(rng, (n_frequencies, self.n_coordinates(n_features)))
         U[:, -1] = golden_sequence(U[:, -1])
         return self.quantile(U)
 
-    def n_coordinates(self, n_features):
-        """The most that a part needs, and one that chooses the part."""
+    def n_coordinates(self, n_features: int) -> int:
+        """The largest number of a part, and one that chooses the part."""
         return 1 + max(
             measure.n_coordinates(n_features) for measure, _ in self._parts()
         )
 
-    def quantile(self, U):
+    def quantile(self, U: np.ndarray) -> np.ndarray:
         """Frequencies for gamma = 1; the last coordinate chooses the part."""
         n_features = self._n_features(U.shape[1])
         frequencies = np.empty((len(U), n_features))
@@ -553,11 +596,11 @@ class Sum(_Composite):
         return frequencies
 
     @property
-    def n_mixing(self):
-        """The most that a part needs, and one that chooses the part."""
+    def n_mixing(self) -> int:
+        """The largest number of a part, and one that chooses the part."""
         return 1 + max(measure.n_mixing for measure, _ in self._parts())
 
-    def mixing(self, U):
+    def mixing(self, U: np.ndarray) -> np.ndarray:
         """Mixing variables; raises TypeError where a part is not isotropic."""
         tau = np.empty(len(U))
         chosen = self._choose(U[:, -1])
@@ -588,21 +631,26 @@ class Product(_Composite):
     array([[0.1353]])
     """
 
-    def __init__(self, measures, gammas=None):
+    def __init__(
+        self,
+        measures: Sequence[SpectralMeasure],
+        gammas: Sequence[float] | None = None,
+    ) -> None:
         self.measures = measures
         self.gammas = gammas
 
-    def unit_kernel(self, X, Y):
+    def unit_kernel(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Kernel matrix for gamma = 1; see `SpectralMeasure`."""
         return math.prod(
             measure.unit_kernel(X * factor, Y * factor)
             for measure, factor in self._parts()
         )
 
-    def n_coordinates(self, n_features):
-        """Those of all parts, one after the other."""
+    def n_coordinates(self, n_features: int) -> int:
+        """The sum over all parts."""
         return sum(measure.n_coordinates(n_features) for measure, _ in self._parts())
 
-    def quantile(self, U):
+    def quantile(self, U: np.ndarray) -> np.ndarray:
         """Frequencies for gamma = 1; each part takes its own coordinates."""
         parts = self._parts()
         n_features = self._n_features(U.shape[1])
@@ -614,11 +662,11 @@ class Product(_Composite):
         return frequencies
 
     @property
-    def n_mixing(self):
-        """Those of all parts."""
+    def n_mixing(self) -> int:
+        """The sum over all parts."""
         return sum(measure.n_mixing for measure, _ in self._parts())
 
-    def mixing(self, U):
+    def mixing(self, U: np.ndarray) -> np.ndarray:
         """Mixing variables; raises TypeError where a part is not isotropic."""
         tau, start = 0.0, 0
         for measure, factor in self._parts():

@@ -14,15 +14,26 @@ stays what it is.
 A warp is an array of shape (2, n_features): the centres, then the rates.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
-from surff.backend import block_rows, namespace_of, other_namespace, row_blocks, rows_of
+from surff.backend import (
+    NUMPY,
+    Array,
+    block_rows,
+    namespace_of,
+    row_blocks,
+    rows_of,
+)
 
 __all__ = ["WarpedMap", "warp_gradient", "warped"]
 
 
-def warped(X, warp):
+def warped(X: Array, warp: Array) -> Array:
     r"""Bent columns.
 
     Parameters
@@ -55,7 +66,7 @@ def warped(X, warp):
     return bent
 
 
-def warp_gradient(row_gradient, bent, warp):
+def warp_gradient(row_gradient: Array, bent: Array, warp: Array) -> Array:
     r"""Gradient of an objective by a warp, from that by the bent rows.
 
     With :math:`v = \kappa_j \phi_j(x_j)`
@@ -96,26 +107,27 @@ class WarpedMap:
         See `warped`.
     """
 
-    def __init__(self, feature_map, warp):
+    def __init__(self, feature_map: Any, warp: Array) -> None:
         self.feature_map, self.warp = feature_map, warp
+        self.backend = feature_map.backend
         self.dtype = feature_map.dtype
         self.n_components = feature_map.n_components
 
-    def __call__(self, X, out=None):
+    def __call__(self, X: Any, out: np.ndarray | None = None) -> Array:
         """Features of the rows; see `surff.kernels.FourierMap`."""
-        if other_namespace(X) is not None:
+        if not self.backend.is_numpy:
             return self.feature_map(warped(X, self.warp))
         if out is None:
             out = np.empty((X.shape[0], self.n_components), self.dtype)
         for block in row_blocks(X.shape[0], block_rows(X.shape[1], X.dtype)):
-            rows = rows_of(X, block)
+            rows = rows_of(X, block, NUMPY)
             if sparse.issparse(rows):
-                rows = rows.toarray()  # a bent zero is none
+                rows = rows.toarray()  # zero does not stay zero once bent
             self.feature_map(warped(rows, self.warp), out=out[block])
         return out
 
-    def astype(self, dtype):
-        """The same map computing in another floating-point type."""
+    def astype(self, dtype: Any) -> WarpedMap:
+        """Return the same map computing in another floating-point type."""
         if self.dtype == dtype:
             return self
         return WarpedMap(self.feature_map.astype(dtype), self.warp)

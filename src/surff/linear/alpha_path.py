@@ -12,13 +12,16 @@ with the intercept b taken out of y; any other score needs the held-out predicti
 more streaming pass for all alphas together.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import blas
 
-from surff.backend import asarray_like, each_block, to_numpy
+from surff.backend import Array, asarray_like, each_block, to_numpy
 from surff.linear.normal_equations import NormalEquations, accumulate
 from surff.linear.solvers import intercept, solver_of
 
@@ -65,7 +68,14 @@ class Split(NamedTuple):
     feature_map: object
 
 
-def splits_equations(feature_map, X, Y, splits, sample_weight=None, refit=None):
+def splits_equations(
+    feature_map: Any,
+    X: Array,
+    Y: np.ndarray | None,
+    splits: Any,
+    sample_weight: Any = None,
+    refit: Callable | None = None,
+) -> tuple[NormalEquations, Callable]:
     """Normal equations of all rows, and an iterable of those of each split.
 
     Parameters
@@ -105,10 +115,10 @@ def splits_equations(feature_map, X, Y, splits, sample_weight=None, refit=None):
         sides = []
         for train, test in splits:
             own = feature_map if refit is None else refit(train)
-            equations = (
+            summed = (
                 accumulate(own, X, Y, sample_weight, side) for side in (train, test)
             )
-            sides.append(Split(*equations, test, own))
+            sides.append(Split(*summed, test, own))
         return total, lambda: iter(sides)
 
     folds = [accumulate(feature_map, X, Y, sample_weight, test) for _, test in splits]
@@ -123,7 +133,12 @@ def splits_equations(feature_map, X, Y, splits, sample_weight=None, refit=None):
     return total, equations
 
 
-def coefficient_path(equations, alphas, fit_intercept=True, solver="cholesky"):
+def coefficient_path(
+    equations: NormalEquations,
+    alphas: Any,
+    fit_intercept: bool = True,
+    solver: str = "cholesky",
+) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and intercepts of every alpha.
 
     Returns
@@ -144,7 +159,9 @@ def coefficient_path(equations, alphas, fit_intercept=True, solver="cholesky"):
     return coefs, intercepts
 
 
-def squared_errors(equations, coefs, intercepts):
+def squared_errors(
+    equations: NormalEquations, coefs: np.ndarray, intercepts: np.ndarray
+) -> np.ndarray:
     """Sum of squared errors on the rows of ``equations``, shape (n_alphas, k).
 
     Parameters
@@ -166,7 +183,13 @@ def squared_errors(equations, coefs, intercepts):
     return targets + np.einsum("mak,mak->ak", coefs, product - 2.0 * moments)
 
 
-def held_out_decisions(feature_map, X, rows, coefs, intercepts):
+def held_out_decisions(
+    feature_map: Any,
+    X: Array,
+    rows: np.ndarray | None,
+    coefs: np.ndarray,
+    intercepts: np.ndarray,
+) -> np.ndarray:
     """Predictions of every alpha for some rows, shape (n_rows, n_alphas, k).
 
     One streaming pass; the features of a block serve all alphas.
@@ -190,14 +213,16 @@ class Spectrum(NamedTuple):
     projected: np.ndarray  # (m, k), moments in the basis of the vectors
 
 
-def spectrum(equations, fit_intercept=True):
+def spectrum(equations: NormalEquations, fit_intercept: bool = True) -> Spectrum:
     """Eigendecomposition of the Gram matrix, about ``9 m^3`` operations."""
     centred = equations.centred(fit_intercept)
     eigenvalues, vectors = linalg.eigh(centred.gram, lower=False, overwrite_a=True)
     return Spectrum(eigenvalues.clip(min=0.0), vectors, vectors.T @ centred.moments)
 
 
-def gcv_errors(equations, alphas, fit_intercept=True):
+def gcv_errors(
+    equations: NormalEquations, alphas: Any, fit_intercept: bool = True
+) -> np.ndarray:
     r"""Generalised cross-validation of every alpha, without a look at the data.
 
     .. math:: \mathrm{GCV}(\alpha) = \frac{\mathrm{RSS}(\alpha) / n}
@@ -241,8 +266,14 @@ def gcv_errors(equations, alphas, fit_intercept=True):
 
 
 def leave_one_out_decisions(
-    feature_map, X, Y, equations, alphas, fit_intercept=True, seen=None
-):
+    feature_map: Any,
+    X: Array,
+    Y: np.ndarray | None,
+    equations: NormalEquations,
+    alphas: Any,
+    fit_intercept: bool = True,
+    seen: np.ndarray | None = None,
+) -> np.ndarray:
     r"""Predictions of each row by the model fitted to all the others.
 
     With the residual :math:`r_i` of the fit to all rows and the leverage
@@ -302,14 +333,16 @@ def leave_one_out_decisions(
     return decisions
 
 
-def relative_grid(equations, fit_intercept, decades):
+def relative_grid(
+    equations: NormalEquations, fit_intercept: bool, decades: np.ndarray
+) -> np.ndarray:
     """Alphas at ``10**decades`` times the mean eigenvalue of the Gram matrix."""
     centred = equations.centred(fit_intercept)
     mean = np.trace(centred.gram) / len(centred.gram)
     return (mean if mean > 0 else 1.0) * 10.0 ** np.asarray(decades, dtype=float)
 
 
-def best_index(path):
+def best_index(path: Any) -> Any:
     """Index of the best mean score; a tie goes to the larger alpha.
 
     Parameters
@@ -340,7 +373,7 @@ def best_index(path):
     return int(index) if np.ndim(index) == 0 else index
 
 
-def grown_path(criterion, score):
+def grown_path(criterion: Any, score: Callable) -> AlphaPath:
     """Scores of the automatic grid, which grows while the best alpha lies at an end.
 
     Parameters
@@ -393,7 +426,9 @@ def _further_decades(path, best, decades, grid):
     return None
 
 
-def climb(score, start, factor=2.0, limit=20):
+def climb(
+    score: Callable, start: float, factor: float = 2.0, limit: int = 20
+) -> tuple[float, dict[float, float]]:
     r"""Maximise over ``start * factor**k``, uphill until both neighbours are lower.
 
     Parameters

@@ -4,8 +4,8 @@ An orthogonal Q turns a symmetric matrix into one with few diagonals,
 
 .. math:: G = Q B Q^\top, \qquad (G + \alpha I)^{-1} c = Q (B + \alpha I)^{-1} Q^\top c,
 
-for the price of four Cholesky factorisations, all of it matrix products; after that an
-alpha costs next to nothing. Q is a product of block reflectors
+for the price of four Cholesky factorisations, all of it matrix products; after that
+each alpha costs next to nothing. Q is a product of block reflectors
 :math:`I - V T V^\top`, one for each group of columns.
 
 References
@@ -17,6 +17,9 @@ References
    10(1), 1989.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +27,7 @@ from scipy.linalg import blas, lapack
 
 __all__ = ["BandForm", "band_form", "solve_shifted"]
 
-#: Diagonals beside the main one. With more, reduction is faster and each alpha slower.
+#: Diagonals besides the main one. With more, reduction is faster and each alpha slower.
 WIDTH = 64
 
 
@@ -32,23 +35,25 @@ class BandForm(NamedTuple):
     """A symmetric matrix as band and reflectors."""
 
     band: np.ndarray  # (width + 1, m), B[j + i, j] at [i, j]
-    reflectors: list  # (first row, V, T) each, in the order in which they were applied
+    reflectors: list[
+        tuple[int, np.ndarray, np.ndarray]
+    ]  # (first row, V, T) each, in the order in which they were applied
 
-    def rotated(self, moments):
-        """``Q^T moments``, as a new array."""
+    def rotated(self, moments: np.ndarray) -> np.ndarray:
+        """Return ``Q^T moments``, as a new array."""
         rotated = np.array(moments, order="F")
         for first, V, T in self.reflectors:
             rotated[first:] -= V @ (T.T @ (V.T @ rotated[first:]))
         return rotated
 
-    def rotated_back(self, solutions):
-        """``Q solutions``, in place."""
+    def rotated_back(self, solutions: np.ndarray) -> np.ndarray:
+        """Compute ``Q solutions``, in place."""
         for first, V, T in reversed(self.reflectors):
             solutions[first:] -= V @ (T @ (V.T @ solutions[first:]))
         return solutions
 
 
-def band_form(gram, width=WIDTH):
+def band_form(gram: np.ndarray, width: int = WIDTH) -> BandForm:
     r"""Band form of a symmetric matrix.
 
     Parameters
@@ -56,7 +61,7 @@ def band_form(gram, width=WIDTH):
     gram : ndarray of shape (m, m), float64, Fortran order
         Upper triangle of the matrix; left as it is.
     width : int, default=64
-        Diagonals of the band beside the main one.
+        Diagonals of the band besides the main one.
 
     Returns
     -------
@@ -94,12 +99,14 @@ def band_form(gram, width=WIDTH):
     return BandForm(band, reflectors)
 
 
-def leading(memory, size):
+def leading(memory: np.ndarray, size: int) -> np.ndarray:
     """The start of some memory as a matrix in Fortran order."""
     return memory[: size * size].reshape((size, size), order="F")
 
 
-def block_reflector(panel, tau):
+def block_reflector(
+    panel: np.ndarray, tau: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """V and T of the reflectors that LAPACK leaves below the diagonal of a panel."""
     n = len(tau)
     V = np.asfortranarray(np.tril(panel[:, :n], -1))
@@ -111,7 +118,9 @@ def block_reflector(panel, tau):
     return V, np.triu(lapack.dtrtri(inverse, lower=0, overwrite_c=1)[0])
 
 
-def solve_shifted(form, moments, alphas):
+def solve_shifted(
+    form: BandForm, moments: np.ndarray, alphas: Sequence[float]
+) -> tuple[list[np.ndarray | None], np.ndarray]:
     r"""Solutions of :math:`(G + \alpha I)\, \beta = c` for every alpha.
 
     Parameters
@@ -126,13 +135,13 @@ def solve_shifted(form, moments, alphas):
     Returns
     -------
     coefs : list of ndarray of shape (m, k), or None
-        None where the matrix is not positive definite.
+        None if the matrix is not positive definite.
     least : ndarray of shape (n_alphas,)
         Smallest pivot of each factorisation, 0 where there is none.
 
     Notes
     -----
-    ``m width^2`` operations an alpha, and ``4 m^2 k`` for its way back.
+    ``m width^2`` operations per alpha, and ``4 m^2 k`` to rotate its solution back.
     """
     rotated = form.rotated(moments)
     solutions, least = [], np.zeros(len(alphas))
@@ -143,7 +152,7 @@ def solve_shifted(form, moments, alphas):
         if not info:
             least[i] = np.square(factor[0]).min()
             solutions.append(lapack.dpbtrs(factor, rotated, lower=1)[0])
-    coefs = [None] * len(alphas)
+    coefs: list[np.ndarray | None] = [None] * len(alphas)
     if solutions:
         k = moments.shape[1]
         flat = form.rotated_back(np.asfortranarray(np.hstack(solutions)))

@@ -41,11 +41,15 @@ References
    Why it Works in Finite Precision Computations", ETNA 13, 2002.
 """
 
+from __future__ import annotations
+
 import threading
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import blas, eigh_tridiagonal, lapack
 from sklearn.exceptions import ConvergenceWarning
 
@@ -55,25 +59,26 @@ from surff.linear.normal_equations import accumulate
 
 __all__ = ["Solution", "cheaper_than_cholesky", "conjugate_gradient"]
 
-#: Rows of the preconditioner for each column of the map, and for each of its effective
-#: degrees of freedom. Both are flat optima on covtype.
+#: Rows of the preconditioner per column of the map: a flat optimum on covtype.
 SAMPLE_FACTOR = 2.0
+
+#: Rows of the preconditioner per effective degree of freedom: a flat optimum, too.
 ROWS_PER_DOF = 3.0
 
-#: Tolerance from which products in float32 are good enough.
+#: Smallest tolerance for which products in float32 are accurate enough.
 MIXED_TOL = 1e-4
 
-#: Lanczos steps that the degrees of freedom are estimated from.
+#: Lanczos steps from which the degrees of freedom are estimated, to a few percent.
 LANCZOS_STEPS = 40
 
-#: Steps over which the rate of convergence is taken.
+#: Steps over which the rate of convergence is measured: one alone is erratic.
 RATE_STEPS = 4
 
-#: What a feature costs in one pass, in multiply-adds of ``syrk`` in the same type: the
-#: map and its two products, measured. The projection's come on top.
+#: Cost of a feature in one pass, in multiply-adds of ``syrk`` in the same type: the map
+#: and its two products, measured. The projection comes on top.
 PASS_COST = 150
 
-#: Passes that the cost model counts on.
+#: Passes that the cost model assumes: usual for the default tolerance.
 TYPICAL_PASSES = 12
 
 
@@ -88,21 +93,21 @@ class Solution(NamedTuple):
 
 
 def conjugate_gradient(
-    feature_map,
-    X,
-    Y,
-    alphas,
-    sample_weight=None,
-    fit_intercept=True,
+    feature_map: Any,
+    X: Any,
+    Y: np.ndarray,
+    alphas: npt.ArrayLike,
+    sample_weight: np.ndarray | None = None,
+    fit_intercept: bool = True,
     *,
-    rng,
-    rows=None,
-    tol=1e-2,
-    max_iter=100,
-    precision="mixed",
-    n_sample=None,
-    cache_bytes=0,
-):
+    rng: np.random.Generator,
+    rows: np.ndarray | None = None,
+    tol: float = 1e-2,
+    max_iter: int = 100,
+    precision: str = "mixed",
+    n_sample: int | None = None,
+    cache_bytes: int = 0,
+) -> Solution:
     """Ridge coefficients of every alpha and target, from the same passes.
 
     Parameters
@@ -121,13 +126,14 @@ def conjugate_gradient(
     max_iter : int, default=100
         Passes at most, besides the first.
     precision : {"mixed", "float64"}, default="mixed"
-        Whether rows of float64 are mapped and multiplied in float32, too. That is twice
-        as fast and good for a ``tol`` of 1e-4 or more; a smaller one asks for float64.
+        Whether float64 rows are mapped and multiplied in float32, too. That is twice as
+        fast and accurate enough for a ``tol`` of 1e-4 or more; a smaller one turns it
+        off.
     n_sample : int, optional
         Rows of the preconditioner; `SAMPLE_FACTOR` times the columns by default.
     cache_bytes : int, default=0
-        Memory in which the features of the first rows of each thread are kept instead
-        of being made again in each pass.
+        Memory in which the features of the first rows of each thread are kept, which
+        are then not made again in each pass.
 
     Returns
     -------
@@ -140,8 +146,9 @@ def conjugate_gradient(
 
     Notes
     -----
-    ``O(n m (d + k n_alphas))`` time a pass and one ``(m, m)`` matrix of memory, two and
-    a half for several alphas; ``n_sample m^2 + m^3 / 3`` operations before the first.
+    ``O(n m (d + k n_alphas))`` time per pass and one ``(m, m)`` matrix of memory, two
+    and a half for several alphas; ``n_sample m^2 + m^3 / 3`` operations before the
+    first.
     Sums over blocks and the iteration itself are in float64 with any ``precision``. The
     estimate of the error holds within a factor of two or so unless convergence is slow,
     with an alpha near 0 and a Gram matrix near singular, where it may be too low.
@@ -150,39 +157,16 @@ def conjugate_gradient(
         feature_map = feature_map.astype(np.float32)
     alphas = np.asarray(alphas, dtype=np.float64)
     m, k = feature_map.n_components, Y.shape[1]
-    passes = Passes(feature_map, X, Y, sample_weight, rows, fit_intercept, cache_bytes)
+    passes = FeaturePasses(
+        feature_map, X, Y, sample_weight, rows, fit_intercept, cache_bytes
+    )
     precondition = preconditioner(
-        feature_map, X, sample_weight, rows, fit_intercept, alphas, rng, n_sample
+        feature_map, X, sample_weight, rows, fit_intercept, alphas, k, rng, n_sample
     )
     shift = np.repeat(alphas, k)  # of each column: alphas first, targets within
     scale = np.tile(passes.target_spread, len(alphas))
 
-    coef = np.zeros((m, len(shift)))
-    residual = np.tile(passes.moments, (1, len(alphas)))
-    direction = precondition(residual, range(len(shift)), k)
-    size = np.einsum("mc,mc->c", residual, direction)
-    gains = []  # of each step: by how much the squared error in A's norm fell
-    error = np.where(size > 0, np.inf, 0.0)
-    active = np.flatnonzero(size > 0)
-    while len(active) and len(gains) < max_iter:
-        P = direction[:, active]
-        product = passes.gram_times(P) + shift[active] * P
-        curvature = np.einsum("mc,mc->c", P, product)
-        regular = curvature > 0  # else rounding errors alone are left
-        active, P, product = active[regular], P[:, regular], product[:, regular]
-        old = size[active]
-        step = old / curvature[regular]
-        coef[:, active] += step * P
-        residual[:, active] -= step * product
-        preconditioned = precondition(residual[:, active], active, k)
-        size[active] = np.einsum("mc,mc->c", residual[:, active], preconditioned)
-        direction[:, active] = preconditioned + (size[active] / old) * P
-        gains.append(np.zeros(len(shift)))
-        gains[-1][active] = step * old
-        error[active] = error_left(gains, active)
-        active = active[(error[active] > tol**2 * scale[active]) & (size[active] > 0)]
-
-    n_iter = len(gains)
+    coef, error, n_iter = iterate(passes, precondition, shift, scale, tol, max_iter)
     errors = np.sqrt(error / np.where(scale > 0, scale, 1.0))
     converged = bool(np.all(errors <= tol))
     if not converged:
@@ -198,7 +182,66 @@ def conjugate_gradient(
     return Solution(coefs, intercepts, n_iter, errors.reshape(-1, k), converged)
 
 
-def error_left(gains, columns):
+def iterate(
+    passes: FeaturePasses,
+    precondition: Callable[[np.ndarray, Sequence[int]], np.ndarray],
+    shift: np.ndarray,
+    scale: np.ndarray,
+    tol: float,
+    max_iter: int,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Iterate the columns of all alphas and targets in lock step.
+
+    Parameters
+    ----------
+    passes : FeaturePasses
+        Products with the Gram matrix.
+    precondition : callable
+        See `preconditioner`.
+    shift : ndarray of shape (n_columns,)
+        Regularisation of each column; alphas first, targets within.
+    scale : ndarray of shape (n_columns,)
+        Sum of squares of each column's target.
+    tol, max_iter
+        See `conjugate_gradient`.
+
+    Returns
+    -------
+    coef : ndarray of shape (m, n_columns)
+    error : ndarray of shape (n_columns,)
+        Estimated squared error in the norm of A.
+    n_iter : int
+        Passes made.
+    """
+    n_repeats = len(shift) // passes.moments.shape[1]
+    coef = np.zeros((len(passes.moments), len(shift)))
+    residual = np.tile(passes.moments, (1, n_repeats))
+    direction = precondition(residual, range(len(shift)))
+    size = np.einsum("mc,mc->c", residual, direction)
+    gains = []  # of each step: by how much the squared error in A's norm fell
+    error = np.where(size > 0, np.inf, 0.0)
+    active = np.flatnonzero(size > 0)
+    while len(active) and len(gains) < max_iter:
+        P = direction[:, active]
+        product = passes.gram_times(P) + shift[active] * P
+        curvature = np.einsum("mc,mc->c", P, product)
+        regular = curvature > 0  # else rounding errors alone are left
+        active, P, product = active[regular], P[:, regular], product[:, regular]
+        old = size[active]
+        step = old / curvature[regular]
+        coef[:, active] += step * P
+        residual[:, active] -= step * product
+        preconditioned = precondition(residual[:, active], active)
+        size[active] = np.einsum("mc,mc->c", residual[:, active], preconditioned)
+        direction[:, active] = preconditioned + (size[active] / old) * P
+        gains.append(np.zeros(len(shift)))
+        gains[-1][active] = step * old
+        error[active] = error_left(gains, active)
+        active = active[(error[active] > tol**2 * scale[active]) & (size[active] > 0)]
+    return coef, error, len(gains)
+
+
+def error_left(gains: list[np.ndarray], columns: np.ndarray) -> np.ndarray:
     """Estimated squared error in A's norm after the last step; infinite after one."""
     last = gains[-1][columns]
     before = min(RATE_STEPS, len(gains) - 1)
@@ -209,8 +252,8 @@ def error_left(gains, columns):
     return last * rate / (1.0 - np.minimum(rate, 0.99))
 
 
-class Passes:
-    """Passes over some rows: the first on creation, for means and moments.
+class FeaturePasses:
+    """Passes over the features of rows: the first on creation, for means and moments.
 
     Parameters
     ----------
@@ -229,8 +272,15 @@ class Passes:
     """
 
     def __init__(
-        self, feature_map, X, Y, sample_weight, rows, fit_intercept, cache_bytes
-    ):
+        self,
+        feature_map: Any,
+        X: Any,
+        Y: np.ndarray,
+        sample_weight: np.ndarray | None,
+        rows: np.ndarray | None,
+        fit_intercept: bool,
+        cache_bytes: int,
+    ) -> None:
         self.feature_map, self.X, self.rows = feature_map, X, rows
         taken = slice(None) if rows is None else rows
         Y = Y[taken]
@@ -252,14 +302,14 @@ class Passes:
             self.target_spread[constant] = square[constant]
         # The means of features and targets in one pass with the moments.
         V = np.column_stack([self.weight[:, None] * Y, self.weight])
-        sums = self._summed(lambda Z, block: V[block])
+        sums = self._summed(lambda _, block: V[block])
         self.feature_mean = np.zeros(len(sums))
         if fit_intercept:
             self.feature_mean = sums[:, k] / total
         self.moments = sums[:, :k] - np.outer(self.feature_mean, V[:, :k].sum(axis=0))
 
-    def gram_times(self, P):
-        r"""``(Z - mean)^T W (Z - mean) P``, a pass over the data."""
+    def gram_times(self, P: np.ndarray) -> np.ndarray:
+        r"""Return ``(Z - mean)^T W (Z - mean) P``, a pass over the data."""
         small = np.ascontiguousarray(P, dtype=self.feature_map.dtype)
         offset = self.feature_mean @ P
         total = np.zeros(P.shape[1])
@@ -312,9 +362,21 @@ class Passes:
 
 
 def preconditioner(
-    feature_map, X, sample_weight, rows, fit_intercept, alphas, rng, n_sample
-):
-    """A function ``(R, columns, k)`` that divides residuals by M, see the module."""
+    feature_map: Any,
+    X: Any,
+    sample_weight: np.ndarray | None,
+    rows: np.ndarray | None,
+    fit_intercept: bool,
+    alphas: np.ndarray,
+    n_targets: int,
+    rng: np.random.Generator,
+    n_sample: int | None,
+) -> Callable[[np.ndarray, Sequence[int]], np.ndarray]:
+    """Return a function ``(R, columns)`` that divides residuals by M, see the module.
+
+    ``columns`` are the numbers of the columns of R among those of all alphas and
+    targets.
+    """
     if n_sample is None:
         n_sample = int(SAMPLE_FACTOR * feature_map.n_components)
     rows = np.arange(X.shape[0]) if rows is None else rows
@@ -341,11 +403,11 @@ def preconditioner(
     alphas = np.maximum(alphas, least)
     if len(alphas) == 1:
         return cholesky_preconditioner(gram, alphas[0])
-    return band_preconditioner(gram, alphas)
+    return band_preconditioner(gram, alphas, n_targets)
 
 
-def ridge_of_dof(gram, dof, rng):
-    """The ridge that leaves a matrix some effective degrees of freedom, 0 if any does.
+def ridge_of_dof(gram: np.ndarray, dof: float, rng: np.random.Generator) -> float:
+    """Ridge that leaves a matrix ``dof`` effective degrees of freedom; 0 if any does.
 
     By stochastic Lanczos quadrature with one vector of random signs, which for a large
     matrix is within a few percent.
@@ -382,19 +444,23 @@ def ridge_of_dof(gram, dof, rng):
     return high
 
 
-def cholesky_preconditioner(gram, alpha):
+def cholesky_preconditioner(
+    gram: np.ndarray, alpha: float
+) -> Callable[[np.ndarray, Sequence[int]], np.ndarray]:
     """M of one alpha, factored in the memory of ``gram``."""
     diagonal = np.einsum("ii->i", gram)
     diagonal += alpha
     factor, _ = lapack.dpotrf(gram, lower=0, clean=0, overwrite_a=1)
 
-    def precondition(R, columns, k):
+    def precondition(R, _columns):  # all have the same alpha
         return lapack.dpotrs(factor, np.asfortranarray(R), lower=0)[0]
 
     return precondition
 
 
-def band_preconditioner(gram, alphas):
+def band_preconditioner(
+    gram: np.ndarray, alphas: np.ndarray, n_targets: int
+) -> Callable[[np.ndarray, Sequence[int]], np.ndarray]:
     """M of every alpha, in one band form."""
     form = band_form(gram)
     factors = []
@@ -403,9 +469,9 @@ def band_preconditioner(gram, alphas):
         factor[0] += alpha
         factors.append(lapack.dpbtrf(factor, lower=1, overwrite_ab=1)[0])
 
-    def precondition(R, columns, k):
+    def precondition(R, columns):
         rotated = form.rotated(R)
-        of_alpha = np.asarray(columns) // k
+        of_alpha = np.asarray(columns) // n_targets
         for i in np.unique(of_alpha):
             some = of_alpha == i
             rotated[:, some] = lapack.dpbtrs(factors[i], rotated[:, some], lower=1)[0]
@@ -414,7 +480,7 @@ def band_preconditioner(gram, alphas):
     return precondition
 
 
-def cheaper_than_cholesky(n_samples, n_features, n_components):
+def cheaper_than_cholesky(n_samples: int, n_features: int, n_components: int) -> bool:
     """Whether conjugate gradients take less time than the Gram matrix, for one alpha.
 
     Counts multiply-adds of ``syrk``: ``n m^2`` for the Gram matrix; ``n m (d + c)`` for

@@ -15,6 +15,8 @@ A scorer says what is good about predictions. `SquaredError` and `R2` also read 
 normal equations, which saves a pass over the data.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
@@ -23,7 +25,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 
-from surff.backend import rows_of
+from surff.backend import Array, rows_of
 from surff.linear.alpha_path import (
     AutoGrid,
     coefficient_path,
@@ -148,13 +150,20 @@ class HeldOutSplits(CriterionOfEquations):
         See `surff.linear.splits_equations`.
     """
 
-    def __init__(self, data, solving, splits, scorer, refit=None):
+    def __init__(
+        self,
+        data: Data,
+        solving: Solving,
+        splits: Any,
+        scorer: Any,
+        refit: Callable | None = None,
+    ):
         self.data, self.solving, self.scorer = data, solving, scorer
         self.total, self._splits = splits_equations(
             data.feature_map, data.X, data.Y, splits, data.sample_weight, refit
         )
 
-    def score(self, alphas):
+    def score(self, alphas: Any) -> np.ndarray:
         """Scores of every alpha, one column per split; see the module.
 
         R2 has none for a single row: with a split that holds one row out, the errors
@@ -206,7 +215,7 @@ class HeldOutSplits(CriterionOfEquations):
             )
         return scores
 
-    def held_out(self, alpha):
+    def held_out(self, alpha: float) -> np.ndarray:
         """Held-out predictions at one alpha; see the module."""
         decisions = np.full(self.data.Y.shape, np.nan)
         for split in self._splits():
@@ -247,7 +256,15 @@ class HeldOutPasses(HeldOutSplits):
 
     auto_grid = PASSES_GRID
 
-    def __init__(self, data, splits, scorer, solve, fit_intercept, refit=None):
+    def __init__(
+        self,
+        data: Data,
+        splits: Any,
+        scorer: Any,
+        solve: Callable,
+        fit_intercept: bool,
+        refit: Callable | None = None,
+    ):
         self.data, self.scorer, self.solve = data, scorer, solve
         self.fit_intercept = fit_intercept
         sides = [
@@ -256,7 +273,7 @@ class HeldOutPasses(HeldOutSplits):
         ]
         self._splits = lambda: iter(sides)
 
-    def alphas_at(self, decades):
+    def alphas_at(self, decades: np.ndarray) -> np.ndarray:
         """Alphas at ``10**decades`` times the mean eigenvalue, from a few rows."""
         X, n = self.data.X, self.data.X.shape[0]
         rows = np.arange(0, n, max(1, n // self.SAMPLE))
@@ -269,7 +286,7 @@ class HeldOutPasses(HeldOutSplits):
         total = n if weight is None else self.data.sample_weight.sum()
         return (total * spread if spread > 0 else 1.0) * 10.0**decades
 
-    def largest_singular(self, alphas):
+    def largest_singular(self, alphas: Any) -> float | None:
         """None: nothing is factored, so nothing can be singular."""
         del alphas
         return
@@ -316,7 +333,7 @@ class LeaveOneOut(OnAllRows):
         See the module.
     """
 
-    def __init__(self, data, solving, scorer):
+    def __init__(self, data: Data, solving: Solving, scorer: Any):
         self.total = sum_of_rows(data)
         self.data, self.solving, self.scorer = data, solving, scorer
 
@@ -326,7 +343,7 @@ class LeaveOneOut(OnAllRows):
         weight = self.data.sample_weight
         return self.scorer.from_decisions(decisions, rows, weight)[:, None]
 
-    def held_out(self, alpha):
+    def held_out(self, alpha: float) -> np.ndarray:
         """Leave-one-out predictions at one alpha; see the module."""
         return self._decisions([alpha])[:, 0]
 
@@ -367,15 +384,15 @@ class GeneralizedCrossValidation(OnAllRows):
         The rows, for `held_out`.
     """
 
-    def __init__(self, total, solving, data=None):
+    def __init__(self, total: NormalEquations, solving: Solving, data: Data = None):
         self.total, self.solving, self.data = total, solving, data
 
     @classmethod
-    def of_rows(cls, data: Data, solving: Solving) -> "GeneralizedCrossValidation":
+    def of_rows(cls, data: Data, solving: Solving) -> GeneralizedCrossValidation:
         """The criterion of rows in memory."""
         return cls(sum_of_rows(data), solving, data)
 
-    def held_out(self, alpha):
+    def held_out(self, alpha: float) -> np.ndarray:
         """Leave-one-out predictions at one alpha; see the module."""
         fit_intercept = self.solving.fit_intercept
         return left_out_rows(self.data, self.total, [alpha], fit_intercept)[:, 0]
@@ -413,14 +430,18 @@ class SquaredError:
         Targets.
     """
 
-    def __init__(self, Y):
+    def __init__(self, Y: np.ndarray | None):
         self.Y = Y
 
-    def from_equations(self, test, coefs, intercepts):
+    def from_equations(
+        self, test: NormalEquations, coefs: np.ndarray, intercepts: np.ndarray
+    ) -> np.ndarray:
         """Scores, shape (n_alphas, k), from the held-out rows' equations."""
         return -squared_errors(test, coefs, intercepts) / test.weight_sum
 
-    def from_decisions(self, decisions, rows, weight):
+    def from_decisions(
+        self, decisions: np.ndarray, rows: np.ndarray | None, weight: np.ndarray | None
+    ) -> np.ndarray:
         """Scores, shape (n_alphas, k), from predictions (n_rows, n_alphas, k)."""
         residuals = self.Y[rows, None] - decisions
         return -np.average(np.square(residuals), axis=0, weights=weight)
@@ -432,11 +453,15 @@ class R2(SquaredError):
     As `sklearn.metrics.r2_score`, a constant target scores 1 if it is met and 0 if not.
     """
 
-    def from_equations(self, test, coefs, intercepts):
+    def from_equations(
+        self, test: NormalEquations, coefs: np.ndarray, intercepts: np.ndarray
+    ) -> np.ndarray:
         """Scores, shape (n_alphas, k), from the held-out rows' equations."""
         return self.from_sums(squared_errors(test, coefs, intercepts), test)
 
-    def from_decisions(self, decisions, rows, weight):
+    def from_decisions(
+        self, decisions: np.ndarray, rows: np.ndarray | None, weight: np.ndarray | None
+    ) -> np.ndarray:
         """Scores, shape (n_alphas, k), from predictions (n_rows, n_alphas, k)."""
         errors = -super().from_decisions(decisions, rows, weight)
         Y = self.Y[rows]
@@ -445,7 +470,7 @@ class R2(SquaredError):
         return self._ratio(errors, spread, spread + mean**2)
 
     @classmethod
-    def from_sums(cls, errors, test):
+    def from_sums(cls, errors: np.ndarray, test: NormalEquations) -> np.ndarray:
         """Scores from sums of squared errors, and the equations of their rows."""
         mean = test.target_sum / test.weight_sum
         square = test.target_square / test.weight_sum
@@ -476,10 +501,12 @@ class Accuracy:
         True labels.
     """
 
-    def __init__(self, labels, y):
+    def __init__(self, labels: Any, y: Any):
         self.labels, self.y = labels, y
 
-    def from_decisions(self, decisions, rows, weight):
+    def from_decisions(
+        self, decisions: np.ndarray, rows: np.ndarray | None, weight: np.ndarray | None
+    ) -> np.ndarray:
         """Scores, shape (n_alphas, 1), from predictions (n_rows, n_alphas, k)."""
         scores = np.full((decisions.shape[1], 1), np.nan)
         for i in range(decisions.shape[1]):
@@ -506,12 +533,22 @@ class ScorerOf:
         of shape (n_rows, k).
     """
 
-    def __init__(self, model, scoring, X, y, outputs, predictions):
+    def __init__(
+        self,
+        model: Any,
+        scoring: Any,
+        X: Array,
+        y: Any,
+        outputs: Callable,
+        predictions: Callable,
+    ):
         self.X, self.y = X, y
         self._answers = model, outputs, predictions
         self.scorer = check_scoring(_Predicted(*self._answers), scoring=scoring)
 
-    def from_decisions(self, decisions, rows, weight):
+    def from_decisions(
+        self, decisions: np.ndarray, rows: np.ndarray | None, weight: np.ndarray | None
+    ) -> np.ndarray:
         """Scores, shape (n_alphas, 1), from predictions (n_rows, n_alphas, k)."""
         options = {} if weight is None else {"sample_weight": weight}
         scores = np.full((decisions.shape[1], 1), np.nan)

@@ -1,29 +1,34 @@
 r"""Minimising several smooth convex functions in lock step, by limited-memory BFGS.
 
-A pass over the data costs most of a step when features are made anew, and it serves any
-number of coefficient vectors. So the functions, one an alpha, are minimised side by
-side: each round evaluates all that are not done, at one point each, in one call.
+A pass over the data costs most of a step when features are made again, and it serves
+any number of coefficient vectors. So the functions, one per alpha, are minimised side
+by side: each round evaluates all that are not done, at one point each, in one call.
 
 The caller scales the variables so that the Hessians are about the identity, at most;
-then the first step is the negative gradient, and no function needs a line search but in
-the rare case that a step does not descend.
+then the first step is the negative gradient, and no function needs a line search except
+in the rare case that a step does not descend.
 """
 
+from __future__ import annotations
+
 from collections import deque
+from collections.abc import Callable
 
 import numpy as np
 
 __all__ = ["Descent", "minimise"]
 
-#: Steps that the approximate Hessian remembers.
+#: Steps that the approximate Hessian remembers; more cost memory and gain little.
 MEMORY = 10
 
-#: Share of the descent that the slope promises which a step must achieve.
+#: Share of the descent promised by the slope that a step must achieve, as is usual.
 SUFFICIENT = 1e-4
 
-#: Halvings of a step, and steps in a row that descend by no more than rounding, after
-#: which rounding has the last word.
-HALVINGS, LEVEL_STEPS = 30, 20
+#: Halvings of a step after which it is rounding alone that keeps it from descending.
+HALVINGS = 30
+
+#: Steps in a row that descend by no more than rounding, after which a descent ends.
+LEVEL_STEPS = 20
 
 
 class Descent:
@@ -35,13 +40,13 @@ class Descent:
         First point.
     """
 
-    def __init__(self, start):
+    def __init__(self, start: np.ndarray) -> None:
         self.point = self.trial = start
         self.gradient = None
         self._pairs = deque(maxlen=MEMORY)
         self._n_level = 0
 
-    def receive(self, loss, gradient, rounding):
+    def receive(self, loss: float, gradient: np.ndarray, rounding: float) -> bool:
         """Take the value and the gradient at `trial`, and set the next one.
 
         Parameters
@@ -56,7 +61,7 @@ class Descent:
         Returns
         -------
         bool
-            False if no step from `point` descends any more, to rounding.
+            False if no step from `point` descends any more, up to rounding.
         """
         if self.gradient is not None:
             target = self.loss + SUFFICIENT * self._step * self._slope + rounding
@@ -90,8 +95,14 @@ class Descent:
         return direction
 
 
-def minimise(function, starts, tol, max_iter, rounding):
-    """Minimise convex functions, all that are not done in one call a round.
+def minimise(
+    function: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
+    starts: np.ndarray,
+    tol: float,
+    max_iter: int,
+    rounding: float,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Minimise convex functions, all that are not done in one call per round.
 
     Parameters
     ----------

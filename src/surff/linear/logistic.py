@@ -15,16 +15,22 @@ squares (Boehning 1992),
 for every class alike, so one eigendecomposition of the centred Gram matrix scales the
 coefficients of all alphas and classes to Hessians below the identity. What is left is
 well conditioned, and gradients alone minimise it: passes of ``O(n m (d + k))``, which
-serve all alphas together, where Newton's method needs ``O(n m^2)`` a step and an alpha,
+serve all alphas together, where Newton's method needs ``O(n m^2)`` per step and alpha,
 and ``k^2`` times that for k classes.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
 from surff.backend import block_rows, feature_blocks, map_slices, row_blocks
 from surff.linear.alpha_path import spectrum
 from surff.linear.lbfgs import minimise
+from surff.linear.normal_equations import NormalEquations
 
 __all__ = [
     "logistic_path",
@@ -33,8 +39,10 @@ __all__ = [
 ]
 
 
-def losses(decisions, codes):
-    r"""Negative log likelihood of each row, and what the classes' probabilities are.
+def losses(
+    decisions: np.ndarray, codes: npt.ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Negative log likelihood of each row, and the probabilities of the classes.
 
     Parameters
     ----------
@@ -71,9 +79,15 @@ def losses(decisions, codes):
 
 
 def loss_and_gradient(
-    feature_map, X, codes, coefs, intercepts, sample_weight=None, rows=None
-):
-    r"""Loss without penalty of every alpha's coefficients, and gradients, in one pass.
+    feature_map: Any,
+    X: Any,
+    codes: np.ndarray,
+    coefs: np.ndarray,
+    intercepts: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+    rows: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""Loss without penalty, and its gradients, of every alpha, in one pass.
 
     Parameters
     ----------
@@ -135,19 +149,19 @@ def loss_and_gradient(
 
 
 def logistic_path(
-    feature_map,
-    X,
-    codes,
-    equations,
-    alphas,
-    sample_weight=None,
-    rows=None,
+    feature_map: Any,
+    X: Any,
+    codes: np.ndarray,
+    equations: NormalEquations,
+    alphas: npt.ArrayLike,
+    sample_weight: np.ndarray | None = None,
+    rows: np.ndarray | None = None,
     *,
-    n_classes=2,
-    fit_intercept=True,
-    tol=1e-4,
-    max_iter=1000,
-):
+    n_classes: int = 2,
+    fit_intercept: bool = True,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     r"""Coefficients and intercepts of every alpha.
 
     Parameters
@@ -163,7 +177,7 @@ def logistic_path(
     fit_intercept : bool, default=True
         Whether to fit intercepts, which are not penalised.
     tol : float, default=1e-4
-        An alpha is done when :math:`g^\top H^{-1} g \le \mathrm{tol}^2\, \omega` for
+        An alpha is done if :math:`g^\top H^{-1} g \le \mathrm{tol}^2\, \omega` for
         its gradient g, the bound H of its Hessian and the sum of weights
         :math:`\omega`: about twice the loss per row that is still to be gained is
         below :math:`\mathrm{tol}^2`.

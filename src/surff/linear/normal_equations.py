@@ -10,25 +10,23 @@ update them, threads, workers and folds merge them, and a fold is left out by
 subtraction. The matrix of all rows by all features is never held.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import device
 from scipy.linalg import blas, lapack
 
 from surff.backend import (
-    asarray_like,
+    backend_of_map,
     each_block,
     feature_blocks,
     map_rows,
     map_slices,
-    namespace_of,
-    other_namespace,
     row_blocks,
     rows_of,
     syrk,
     to_numpy,
-    wide_dtype,
 )
 
 __all__ = [
@@ -44,14 +42,16 @@ __all__ = [
 #: BLAS share one, since each copy would take more than 128 MiB.
 PARALLEL_COLUMNS = 4096
 
-#: Rows of a block whose product the threads of BLAS share: with less than 512 they lose
-#: up to five sixths of their speed.
+#: Rows of a block whose product the threads of BLAS share: with fewer than 512 they
+#: lose up to five sixths of their speed.
 SHARED_ROWS = 1024
 
-#: Rows that may be summed in float32 before they are added to the float64 matrix.
+#: Rows that may be summed in float32 before they are added to the float64 matrix: the
+#: error stays below that of a single product.
 FLOAT32_ROWS = 8192
 
-#: Columns added at once where only the upper triangle counts.
+#: Columns added at once where only the upper triangle counts: what is added below the
+#: diagonal for nothing stays small.
 PANEL = 128
 
 
@@ -92,7 +92,7 @@ class NormalEquations:
     the error does not grow with the number of rows.
     """
 
-    def __init__(self, n_components, n_targets):
+    def __init__(self, n_components: int, n_targets: int) -> None:
         self._gram = np.zeros((n_components, n_components), order="F")
         self._float32_gram, self._float32_rows = None, 0
         self.moments = np.zeros((n_components, n_targets))
@@ -102,7 +102,8 @@ class NormalEquations:
         self.weight_sum = 0.0
 
     @property
-    def gram(self):
+    def gram(self) -> np.ndarray:
+        r""":math:`Z^\top W Z`, (m, m); only the upper triangle is meaningful."""
         self._add_float32()
         self._float32_gram = None
         return self._gram
@@ -112,7 +113,9 @@ class NormalEquations:
             add_upper(self._gram, self._float32_gram)
             self._float32_rows = 0
 
-    def update(self, Z, Y, sample_weight=None):
+    def update(
+        self, Z: np.ndarray, Y: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> NormalEquations:
         """Add a block of rows; returns self.
 
         Parameters
@@ -156,7 +159,7 @@ class NormalEquations:
         return self
 
     def __getstate__(self):
-        """What pickles and the network carry: the upper triangle, packed."""
+        """State for pickles and the network: the upper triangle, packed."""
         packed, _ = lapack.dtrttp(self.gram, uplo="U")
         return {**vars(self), "_gram": packed}
 
@@ -174,8 +177,15 @@ class NormalEquations:
         self.target_square += np.einsum("ij,ij->j", WY, WY, dtype=np.float64)
 
     @classmethod
-    def of_products(cls, gram, moments, feature_sum, Y, sample_weight=None):
-        """Equations of products with the features that were formed elsewhere.
+    def of_products(
+        cls,
+        gram: np.ndarray,
+        moments: np.ndarray,
+        feature_sum: np.ndarray,
+        Y: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+    ) -> NormalEquations:
+        r"""Equations of products with the features that were formed elsewhere.
 
         Parameters
         ----------
@@ -191,15 +201,19 @@ class NormalEquations:
             Weights, >= 0.
         """
         equations = cls(0, Y.shape[1])
-        # Symmetric, so that the transpose is the same matrix in Fortran order.
-        equations._gram = np.asarray(gram.T, dtype=np.float64, order="F")
-        equations.moments = moments.astype(np.float64)
-        equations.feature_sum = feature_sum.astype(np.float64)
+        equations._take_products(gram, moments, feature_sum)
         weight = np.ones(len(Y)) if sample_weight is None else sample_weight
         roots = np.sqrt(weight)
         equations._add_targets(Y * roots[:, None], roots)
         equations.weight_sum = float(weight.sum())
         return equations
+
+    def _take_products(self, gram, moments, feature_sum):
+        """Take products with the features over instead of those of no rows."""
+        # Symmetric, so that the transpose is the same matrix in Fortran order.
+        self._gram = np.asarray(gram.T, dtype=np.float64, order="F")
+        self.moments = moments.astype(np.float64)
+        self.feature_sum = feature_sum.astype(np.float64)
 
     def _combine(self, other, sign):
         if self.moments.shape != other.moments.shape:
@@ -215,25 +229,25 @@ class NormalEquations:
         self.weight_sum += sign * other.weight_sum
         return self
 
-    def merge(self, other):
+    def merge(self, other: NormalEquations) -> NormalEquations:
         """Add the sums of other rows; returns self."""
         return self._combine(other, 1.0)
 
-    def subtract(self, other):
-        """Take rows out that were added before, up to rounding; returns self."""
+    def subtract(self, other: NormalEquations) -> NormalEquations:
+        """Remove rows that were added before, up to rounding; returns self."""
         return self._combine(other, -1.0)
 
-    def copy(self):
-        """An independent copy."""
+    def copy(self) -> NormalEquations:
+        """Return an independent copy."""
         return type(self)(*self.moments.shape).merge(self)
 
-    def scaled(self, factors):
+    def scaled(self, factors: np.ndarray) -> NormalEquations:
         """Equations of the features ``Z * factors``, as a new object.
 
         Parameters
         ----------
         factors : ndarray of shape (m,)
-            One factor a column.
+            One factor per column.
         """
         scaled = self.copy()
         scaled.gram[...] *= factors
@@ -242,14 +256,20 @@ class NormalEquations:
         scaled.feature_sum *= factors
         return scaled
 
-    def extended(self, new, cross, moments, feature_sum):
+    def extended(
+        self,
+        new: np.ndarray,
+        cross: np.ndarray,
+        moments: np.ndarray,
+        feature_sum: np.ndarray,
+    ) -> NormalEquations:
         r"""Equations with more columns and the same rows, as a new object.
 
         Parameters
         ----------
         new : ndarray of bool, shape (m_all,)
-            Which of all columns are new; the others are those of this object, in their
-            order.
+            Which of all columns are new; the others are the columns of this object, in
+            their order.
         cross : ndarray of shape (m_all, m_new)
             :math:`Z^\top W Z_{\mathrm{new}}`, all columns by the new ones.
         moments : ndarray of shape (m_new, k)
@@ -270,9 +290,10 @@ class NormalEquations:
             )
         extended = type(self)(len(new), k)
         # Ascending, the old columns' upper triangle stays above the diagonal.
-        extended._gram[np.ix_(~new, ~new)] = self.gram
-        extended._gram[:, new] = cross
-        extended._gram[new] = cross.T
+        gram = extended.gram
+        gram[np.ix_(~new, ~new)] = self.gram
+        gram[:, new] = cross
+        gram[new] = cross.T
         for name, values in (("moments", moments), ("feature_sum", feature_sum)):
             getattr(extended, name)[~new] = getattr(self, name)
             getattr(extended, name)[new] = values
@@ -281,7 +302,7 @@ class NormalEquations:
         extended.weight_sum = self.weight_sum
         return extended
 
-    def centred(self, centre=True, overwrite=False):
+    def centred(self, centre: bool = True, overwrite: bool = False) -> CentredEquations:
         r"""Gram matrix and moments of the features and targets less their means.
 
         Parameters
@@ -314,8 +335,8 @@ class NormalEquations:
         return CentredEquations(gram, moments, feature_mean, target_mean)
 
 
-def float32_error(trace, alpha):
-    r"""What the mixed precision of float32 blocks costs the predictions, at most.
+def float32_error(trace: float, alpha: float) -> float:
+    r"""Largest error of predictions from the mixed precision of float32 blocks.
 
     Rounding errors E of the Gram matrix G have a norm of about :math:`\epsilon\,
     \mathrm{tr}\, G` or less, with :math:`\epsilon = 2^{-23}`: a product of float32
@@ -354,17 +375,19 @@ def float32_error(trace, alpha):
     return float(np.finfo(np.float32).eps) * trace / (4.0 * alpha)
 
 
-def add_upper(total, other, sign=1.0):
+def add_upper(total: np.ndarray, other: np.ndarray, sign: float = 1.0) -> None:
     """Add the upper triangle of ``other`` to that of ``total``, in place.
 
-    Some of what is below the diagonal is added, too: whole panels are.
+    Whole panels are added, some entries below the diagonal with them.
     """
     for panel in row_blocks(len(total), PANEL):
         part = other[: panel.stop, panel]
         total[: panel.stop, panel] += part if sign == 1.0 else sign * part
 
 
-def clear_constant_columns(gram, moments, before):
+def clear_constant_columns(
+    gram: np.ndarray, moments: np.ndarray, before: np.ndarray
+) -> None:
     """Set what rounding left of columns without variance to zero, in place.
 
     ``before`` is the diagonal that the Gram matrix had with its means.
@@ -375,7 +398,13 @@ def clear_constant_columns(gram, moments, before):
     moments[constant] = 0.0
 
 
-def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
+def accumulate(
+    feature_map: Any,
+    X: Any,
+    Y: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+    rows: np.ndarray | None = None,
+) -> NormalEquations:
     """Normal equations of all rows, or of some, in one pass over them.
 
     Parameters
@@ -397,13 +426,14 @@ def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
 
     Notes
     -----
-    ``O(n m (d + m))`` time; one block of features and one ``(m, m)`` matrix a thread
+    ``O(n m (d + m))`` time; one block of features and one ``(m, m)`` matrix per thread
     are held. Beyond `PARALLEL_COLUMNS` one block of `SHARED_ROWS` rows and one matrix
     serve all threads. For another library's array the sums over features are formed on
     its device and then copied to the host.
     """
-    if other_namespace(X) is not None:
-        return _accumulate_on_device(feature_map, X, Y, sample_weight, rows)
+    backend = backend_of_map(feature_map, X)
+    if not backend.is_numpy:
+        return _accumulate_on_device(backend, feature_map, X, Y, sample_weight, rows)
     n_rows = X.shape[0] if rows is None else len(rows)
     m, k = feature_map.n_components, Y.shape[1]
 
@@ -420,7 +450,7 @@ def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
         for index in row_blocks(n_rows, SHARED_ROWS):
             out = buffer[: index.stop - index.start]
             index = index if rows is None else rows[index]
-            Z = map_rows(feature_map, rows_of(X, index), out)
+            Z = map_rows(feature_map, rows_of(X, index, backend), out)
             weight = None if sample_weight is None else sample_weight[index]
             equations.update(Z, Y[index], weight)
         return equations
@@ -430,7 +460,7 @@ def accumulate(feature_map, X, Y, sample_weight=None, rows=None):
     return first
 
 
-def _accumulate_on_device(feature_map, X, Y, sample_weight, rows):
+def _accumulate_on_device(backend, feature_map, X, Y, sample_weight, rows):
     """`accumulate` for an array of another library.
 
     A block has at most `FLOAT32_ROWS` rows, whose products are added in float64 where
@@ -444,14 +474,14 @@ def _accumulate_on_device(feature_map, X, Y, sample_weight, rows):
     if rows is not None:
         Y = Y[rows]
         sample_weight = None if sample_weight is None else sample_weight[rows]
-    xp, wide = namespace_of(X), wide_dtype(X)
+    xp, wide = backend.xp, backend.wide_dtype
     m, k = feature_map.n_components, Y.shape[1]
-    gram = xp.zeros((m, m), dtype=wide, device=device(X))
-    products = xp.zeros((m, k + 1), dtype=wide, device=device(X))
+    gram = backend.zeros((m, m), wide)
+    products = backend.zeros((m, k + 1), wide)
     roots = np.ones(len(Y)) if sample_weight is None else np.sqrt(sample_weight)
     sides = np.column_stack([Y, np.ones(len(Y))]) * roots[:, None]
-    sides = asarray_like(sides, X, feature_map.dtype)
-    roots = asarray_like(roots[:, None], X, feature_map.dtype)
+    sides = backend.asarray(sides, feature_map.dtype)
+    roots = backend.asarray(roots[:, None], feature_map.dtype)
 
     def add(block, Z):
         nonlocal gram, products
@@ -468,7 +498,14 @@ def _accumulate_on_device(feature_map, X, Y, sample_weight, rows):
     )
 
 
-def extend(equations, feature_map, new, X, Y, sample_weight=None):
+def extend(
+    equations: NormalEquations,
+    feature_map: Any,
+    new: np.ndarray,
+    X: Any,
+    Y: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+) -> NormalEquations:
     r"""Normal equations of more columns, in one pass that skips the known products.
 
     Parameters
@@ -490,7 +527,7 @@ def extend(equations, feature_map, new, X, Y, sample_weight=None):
     Notes
     -----
     ``O(n m (d + m_new))`` time: the products of old columns are not formed again. A
-    block of features and one ``(m, m_new)`` matrix a thread are held, and one
+    block of features and one ``(m, m_new)`` matrix per thread are held, and one
     ``(m, m)`` matrix.
     """
     m, m_new = len(new), int(new.sum())

@@ -7,8 +7,12 @@ Every solver minimises :math:`\|Y - Z \beta\|^2 + \alpha \|\beta\|^2`, that is s
 for one ``alpha`` after the other, and is a generator of coefficients.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from array_api_compat import device, is_torch_array
@@ -27,7 +31,11 @@ from surff.backend import (
     to_numpy,
 )
 from surff.linear.banded import band_form, solve_shifted
-from surff.linear.normal_equations import PARALLEL_COLUMNS
+from surff.linear.normal_equations import (
+    PARALLEL_COLUMNS,
+    CentredEquations,
+    NormalEquations,
+)
 
 __all__ = [
     "SOLVERS",
@@ -42,15 +50,17 @@ __all__ = [
     "solver_of",
 ]
 
-#: Columns up to which one thread factors a matrix.
+#: Most columns of a matrix that one thread factors: BLAS threads would wait longer.
 SINGLE_COLUMNS = 2048
 
-#: Columns from which the band form pays, and alphas a thread.
+#: Fewest columns for which the band form pays: below, a factorisation is cheap.
 BAND_COLUMNS = 256
+
+#: Fewest alphas per thread for which it pays: it costs as much as four factorisations.
 BAND_ALPHAS = 6
 
 #: Smallest alpha and smallest pivot of the band form, in units of m times the rounding
-#: error of the largest diagonal entry. Below, the scale of each column matters.
+#: error of the largest diagonal entry. Below it, the scale of each column matters.
 BAND_MARGIN = 1e3
 
 
@@ -58,7 +68,9 @@ class SingularError(ValueError):
     """The matrix is singular to working precision."""
 
 
-def cholesky(gram, moments, alphas):
+def cholesky(
+    gram: np.ndarray, moments: np.ndarray, alphas: Iterable[float]
+) -> Iterator[np.ndarray | None]:
     """Yield the coefficients of each alpha by Cholesky factorisations.
 
     Parameters
@@ -77,7 +89,7 @@ def cholesky(gram, moments, alphas):
 
     Notes
     -----
-    ``m^3 / 3 + 2 m^2 k`` operations an alpha. Up to `PARALLEL_COLUMNS` columns each
+    ``m^3 / 3 + 2 m^2 k`` operations per alpha. Up to `PARALLEL_COLUMNS` columns each
     thread factors the matrix of an alpha of its own, at twice the speed of threads that
     share one, and holds one matrix. Where each thread would have many to factor, the
     matrix is reduced to a band first, ``4 m^3 / 3`` operations once, see
@@ -97,7 +109,9 @@ def cholesky(gram, moments, alphas):
         yield found.pop(i) if i in found else next(direct)
 
 
-def side_by_side(gram, moments, alphas, size):
+def side_by_side(
+    gram: np.ndarray, moments: np.ndarray, alphas: list[float], size: int
+) -> Iterator[np.ndarray | None]:
     """Yield the coefficients of each alpha, a factorisation on each thread."""
     factors = [np.empty_like(gram) for _ in alphas[:size]]
     for first in range(0, len(alphas), size):
@@ -117,8 +131,10 @@ def side_by_side(gram, moments, alphas, size):
             yield from coefs
 
 
-def banded_solutions(gram, moments, alphas):
-    """Coefficients by index of the alphas for which the band form is as good."""
+def banded_solutions(
+    gram: np.ndarray, moments: np.ndarray, alphas: list[float]
+) -> dict[int, np.ndarray]:
+    """Coefficients by index, for the alphas for which the band form is as accurate."""
     floor = BAND_MARGIN * len(gram) * np.finfo(np.float64).eps * gram.diagonal().max()
     large = [i for i, alpha in enumerate(alphas) if alpha > floor]
     if not large:
@@ -130,8 +146,10 @@ def banded_solutions(gram, moments, alphas):
     return {i: coef for i, coef, pivot in solved if pivot > floor}
 
 
-def cholesky_solution(gram, moments, alpha, factor):
-    """Coefficients of one alpha, None where singular; overwrites ``factor``.
+def cholesky_solution(
+    gram: np.ndarray, moments: np.ndarray, alpha: float, factor: np.ndarray
+) -> np.ndarray | None:
+    """Coefficients of one alpha, or None if singular; overwrites ``factor``.
 
     ``factor`` may be ``gram``.
     """
@@ -146,17 +164,19 @@ def cholesky_solution(gram, moments, alpha, factor):
     return lapack.dpotrs(factor, moments, lower=0)[0]
 
 
-def are_rounding_errors(pivots, diagonal):
-    """Whether some of Cholesky's pivots are made of rounding errors.
+def are_rounding_errors(pivots: np.ndarray, diagonal: np.ndarray) -> bool:
+    """Whether some of Cholesky's pivots consist of rounding errors.
 
-    A pivot that small beside its own diagonal entry is, even where LAPACK finishes; the
-    ratio does not depend on the columns' scales.
+    A pivot that is tiny next to its own diagonal entry does, even if LAPACK finishes;
+    the ratio does not depend on the columns' scales.
     """
     return not np.all(pivots > len(pivots) * np.finfo(np.float64).eps * diagonal)
 
 
-def cholesky_beside(X, gram, moments, alphas):
-    """Yield the coefficients of each alpha, computed where an array lies.
+def cholesky_beside(
+    X: Any, gram: np.ndarray, moments: np.ndarray, alphas: Iterable[float]
+) -> Iterator[np.ndarray | None]:
+    """Yield the coefficients of each alpha, computed on the device of an array.
 
     The other parameters, and what is yielded, are those of `cholesky`, on the host.
 
@@ -167,7 +187,7 @@ def cholesky_beside(X, gram, moments, alphas):
 
     Notes
     -----
-    ``m^3 / 3`` operations an alpha for PyTorch and ``m^3`` for other libraries, and
+    ``m^3 / 3`` operations per alpha for PyTorch and ``m^3`` for other libraries, and
     four ``(m, m)`` matrices on the device: the array API has no triangular solution, so
     that Cholesky's factor only tells what is singular, and the coefficients come from
     an LU factorisation. PyTorch has one.
@@ -201,8 +221,8 @@ def cholesky_beside(X, gram, moments, alphas):
             yield to_numpy(xp.linalg.solve(shifted, moments))
 
 
-def least_regular(equations):
-    """An alpha from which no Gram matrix can be singular to working precision.
+def least_regular(equations: NormalEquations) -> float:
+    """Alpha from which on no Gram matrix is singular to working precision.
 
     A pivot of the matrix with alpha on its diagonal is at least alpha, less the
     rounding errors of the factorisation. Smaller alphas may be as good, above all where
@@ -220,7 +240,9 @@ def least_regular(equations):
     return 4.0 * len(diagonal) * np.finfo(np.float64).eps * float(diagonal.max())
 
 
-def eigh(gram, moments, alphas):
+def eigh(
+    gram: np.ndarray, moments: np.ndarray, alphas: Iterable[float]
+) -> Iterator[np.ndarray]:
     """Yield the coefficients of each alpha from one eigendecomposition.
 
     The parameters are those of `cholesky`. Eigenvalues below rounding are treated as
@@ -229,7 +251,7 @@ def eigh(gram, moments, alphas):
 
     Notes
     -----
-    About ``9 m^3`` operations once and ``4 m^2 k`` an alpha: worth it for many alphas
+    About ``9 m^3`` operations once and ``4 m^2 k`` per alpha: worth it for many alphas
     or a singular matrix.
     """
     eigenvalues, Q = linalg.eigh(gram, lower=False)
@@ -245,19 +267,24 @@ def eigh(gram, moments, alphas):
 SOLVERS = {"cholesky": cholesky, "eigh": eigh}
 
 
-def solver_of(solver):
-    """The function of a name, or the function itself."""
+def solver_of(solver: str | Callable) -> Callable:
+    """Return the solver of a name, or the function itself."""
     return SOLVERS[solver] if isinstance(solver, str) else solver
 
 
-def solver_beside(solver, X):
-    """The solver of a name; Cholesky's on the accelerator beside which ``X`` lies."""
+def solver_beside(solver: str | Callable, X: Any) -> str | Callable:
+    """Return the solver to use with ``X``: Cholesky's on its accelerator, if any."""
     if solver == "cholesky" and on_accelerator(X) and supports_float64(X):
         return functools.partial(cholesky_beside, X)
     return solver
 
 
-def solve(equations, alpha, solver="cholesky", overwrite=False):
+def solve(
+    equations: CentredEquations,
+    alpha: float,
+    solver: str | Callable = "cholesky",
+    overwrite: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and intercepts for one alpha.
 
     Parameters
@@ -295,6 +322,6 @@ def solve(equations, alpha, solver="cholesky", overwrite=False):
     return coef, intercept(equations, coef)
 
 
-def intercept(equations, coef):
-    """Intercepts that go with coefficients of centred equations, shape (k,)."""
+def intercept(equations: CentredEquations, coef: np.ndarray) -> np.ndarray:
+    """Intercepts for coefficients of centred equations, shape (k,)."""
     return equations.target_mean - equations.feature_mean @ coef

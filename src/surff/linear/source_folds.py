@@ -3,16 +3,19 @@
 Nothing but sums is kept of the rows, so the folds of a stream cost a set of sums each.
 """
 
+from __future__ import annotations
+
 import functools
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from surff.backend import row_blocks
 from surff.linear.alpha_path import Split, coefficient_path, held_out_decisions
-from surff.linear.criteria import CriterionOfEquations
+from surff.linear.criteria import CriterionOfEquations, Solving
 from surff.linear.normal_equations import NormalEquations, accumulate
-from surff.streaming import added, folds_of_rows, row_keys
+from surff.streaming import Fold, Passes, added, folds_of_rows, row_keys
 
 __all__ = [
     "Equations",
@@ -33,7 +36,14 @@ class Equations(NamedTuple):
     folds: list  # of NormalEquations; rows that are held out nowhere are in none
 
 
-def equations_of(passes, feature_map, coded, offset, n_folds, seen=None):
+def equations_of(
+    passes: Passes,
+    feature_map: Any,
+    coded: Callable | None,
+    offset: np.ndarray,
+    n_folds: int,
+    seen: np.ndarray | None = None,
+) -> Equations:
     """`Equations` of all rows and of each fold, in one pass.
 
     Parameters
@@ -103,7 +113,13 @@ def merge_sums(sums, others):
     return sums
 
 
-def sides_of(passes, feature_map, coded, offset, left_out):
+def sides_of(
+    passes: Passes,
+    feature_map: Any,
+    coded: Callable | None,
+    offset: np.ndarray,
+    left_out: Fold | None,
+) -> list[NormalEquations]:
     """Normal equations of the training rows of a split, and of those it holds out."""
     m, k = feature_map.n_components, len(offset)
     update = functools.partial(
@@ -160,7 +176,14 @@ class FoldsOfSource(CriterionOfEquations):
     """
 
     def __init__(
-        self, passes, equations, feature_map, offset, solving, scorer, seen=None
+        self,
+        passes: Passes,
+        equations: Equations,
+        feature_map: Any,
+        offset: np.ndarray,
+        solving: Solving,
+        scorer: Any,
+        seen: np.ndarray | None = None,
     ):
         self.passes, self.feature_map, self.offset = passes, feature_map, offset
         self.solving, self.seen = solving, seen
@@ -179,7 +202,7 @@ class FoldsOfSource(CriterionOfEquations):
             train = self.total.copy().subtract(fold)
             yield Split(train, fold, None, self.feature_map)
 
-    def score(self, alphas):
+    def score(self, alphas: Any) -> np.ndarray:
         """Scores of every alpha, one column per split; see `surff.linear.criteria`."""
         if hasattr(self.scorer, "from_equations"):
             scores = [
@@ -219,7 +242,15 @@ class RefittedFolds(FoldsOfSource):
         See `FoldsOfSource`.
     """
 
-    def __init__(self, passes, total, splits, offset, solving, scorer):
+    def __init__(
+        self,
+        passes: Passes,
+        total: NormalEquations,
+        splits: Any,
+        offset: np.ndarray,
+        solving: Solving,
+        scorer: Any,
+    ):
         self._sides = splits
         equations = Equations(total, [split.test for split in splits])
         super().__init__(passes, equations, None, offset, solving, scorer)

@@ -1,12 +1,14 @@
-r"""How sure a fitted model is: standard deviations and probabilities.
+r"""Uncertainty of a fitted model: standard deviations and probabilities.
 
 Ridge is the mean of Bayesian linear regression with noise variance :math:`\sigma^2`,
 prior :math:`\beta \sim N(0, \sigma^2 / \alpha\, I)` and a flat prior on the intercept;
 its posterior gives the standard deviation of a new observation. Probabilities of
-classes come from a logistic curve fitted to predictions of rows left out.
+classes come from a logistic curve fitted to predictions of left-out rows.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -14,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from surff.backend import divide_by_upper, each_block
 from surff.linear.alpha_path import squared_errors
+from surff.linear.normal_equations import NormalEquations
 from surff.linear.solvers import SingularError
 
 __all__ = ["Posterior", "platt_curve", "posterior", "standard_deviations"]
@@ -29,8 +32,10 @@ class Posterior(NamedTuple):
     intercept: float  # variance of their intercepts, in units of the noise
 
 
-def posterior(equations, alphas, fit_intercept):
-    r"""`Posterior` of each distinct alpha, one alpha a target; ``O(m^3)`` for each.
+def posterior(
+    equations: NormalEquations, alphas: np.ndarray, fit_intercept: bool
+) -> list[Posterior]:
+    r"""`Posterior` of each distinct alpha, one alpha per target; ``O(m^3)`` per alpha.
 
     Parameters
     ----------
@@ -62,7 +67,7 @@ def posterior(equations, alphas, fit_intercept):
             factor = linalg.cholesky(matrix, lower=False)
         except linalg.LinAlgError:
             raise SingularError(
-                "return_std=True needs Z^T Z + alpha I to be regular, and it is "
+                "return_std=True needs a regular Z^T Z + alpha I, which is "
                 f"singular to working precision (alpha={alpha:.3g}, {len(matrix)} "
                 "columns); increase alpha."
             ) from None
@@ -76,7 +81,7 @@ def posterior(equations, alphas, fit_intercept):
             raise ValueError(
                 "return_std=True counts a weight w as w rows: a sum of "
                 f"{equations.weight_sum:.3g} leaves nothing to estimate the noise from "
-                f"beside {df:.3g} degrees of freedom; scale the weights, increase "
+                f"after {df:.3g} degrees of freedom; scale the weights, increase "
                 "alpha or add rows."
             )
         noise = rss.clip(min=0.0) / left
@@ -92,7 +97,9 @@ def posterior(equations, alphas, fit_intercept):
     return parts
 
 
-def standard_deviations(posteriors, feature_map, X):
+def standard_deviations(
+    posteriors: list[Posterior], feature_map: Any, X: Any
+) -> np.ndarray:
     r"""Standard deviation of a new observation of each target at each row.
 
     .. math:: \mathrm{std}^2 = \sigma^2 \bigl(1 + \tfrac1n
@@ -114,7 +121,7 @@ def standard_deviations(posteriors, feature_map, X):
 
     Notes
     -----
-    ``O(m^2)`` time a row.
+    ``O(m^2)`` time per row.
     """
     std = np.empty((X.shape[0], len(posteriors[0].targets)), dtype=X.dtype)
 
@@ -128,15 +135,17 @@ def standard_deviations(posteriors, feature_map, X):
     return std
 
 
-def platt_curve(decisions, positive, sample_weight):
+def platt_curve(
+    decisions: np.ndarray, positive: np.ndarray, sample_weight: np.ndarray | None
+) -> tuple[float, float]:
     """Slope and intercept of Platt's logistic curve.
 
     Parameters
     ----------
     decisions : ndarray of shape (n_samples,)
-        Predictions of rows left out; nan for a row that none leaves out.
+        Predictions of left-out rows; nan for a row that is never left out.
     positive : ndarray of bool, shape (n_samples,)
-        Rows of the class that positive decisions speak for.
+        Rows of the class that positive decisions stand for.
     sample_weight : ndarray of shape (n_samples,) or None
         Row weights.
 

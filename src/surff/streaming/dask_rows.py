@@ -3,12 +3,16 @@
 A pass sends a function to the blocks of rows and adds up what it returns in a tree, on
 the workers: sums move, rows do not. Predictions are Dask arrays, made where the rows
 are. Blocks are recomputed by Dask where a worker is lost; nothing is held that could
-not be. Dask is imported when a collection of it comes, and comes with the extra
+not be. Dask is imported when one of its collections is given, and comes with the extra
 ``surff[dask]``.
 """
 
+from __future__ import annotations
+
 import copy
 import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +26,14 @@ __all__ = [
     "without_sums",
 ]
 
-#: Sums that are added at once, and the bytes of them that a worker may hold for it;
-#: two are added at least.
-FAN_IN, FAN_IN_BYTES = 8, 2**30
+#: Sums that are added at once: few levels of the tree, and few sums on a worker.
+FAN_IN = 8
+
+#: Bytes of sums that a worker may hold to add them; at least two are added.
+FAN_IN_BYTES = 2**30
 
 
-def is_dask(values):
+def is_dask(values: Any) -> bool:
     """Whether ``values`` are an array, dataframe or series of Dask."""
     package = type(values).__module__.partition(".")[0]
     return package in ("dask", "dask_expr") and hasattr(values, "to_delayed")
@@ -36,17 +42,17 @@ def is_dask(values):
 class DaskRows:
     """Rows of Dask arrays or dataframes, each block on the worker that holds it.
 
-    What `fit` and `fit_stream` make of Dask collections; as a source for `fit_stream`
-    it takes the options of that, too. Iterated over it gives the blocks one by one.
+    `fit` and `fit_stream` make it of Dask collections. As a source for `fit_stream` it
+    allows the options of that method, too. Iteration yields the blocks one by one.
 
     Parameters
     ----------
     X : Dask array or dataframe of shape (n_samples, n_features)
-        Chunks along columns are put together, and cut along rows where they would
-        be larger than Dask's ``array.chunk-size``.
+        Chunks along columns are joined, and cut along rows if they would be larger than
+        Dask's ``array.chunk-size``.
     y : Dask array, series or dataframe, or array, of (n_samples,) rows, optional
-        Targets or labels. Dask arrays are cut as ``X`` where their chunks are known;
-        else they must have as many.
+        Targets or labels. Dask arrays are cut as ``X`` is if their chunks are known;
+        otherwise they must have as many chunks.
     sample_weight : like ``y``, optional
         Row weights, >= 0.
 
@@ -57,7 +63,7 @@ class DaskRows:
     >>> model.fit_stream(DaskRows(X, da.sin(X[:, 0])), n_sample=2000)  # doctest: +SKIP
     """
 
-    def __init__(self, X, y=None, sample_weight=None):
+    def __init__(self, X: Any, y: Any = None, sample_weight: Any = None) -> None:
         if not is_dask(X) or X.ndim != 2:
             raise TypeError(
                 "X must be a Dask array of two axes or a Dask dataframe, got an object "
@@ -75,7 +81,7 @@ class DaskRows:
             if is_dask(values)
         }
         self._lengths = known_lengths(lazy.values())
-        #: What counts the rows at the least cost: the columns of targets alone.
+        #: Collection that is cheapest to count: the targets alone, if there are any.
         self._counted = lazy.get("y", X)
         self._blocks = {name: blocks_of(values) for name, values in lazy.items()}
         self._rows = X
@@ -84,7 +90,7 @@ class DaskRows:
                 self._blocks[name] = self._cut(name, np.asarray(values))
 
     def _cut(self, name, values):
-        """Rows of a local array as those of the blocks."""
+        """Cut a local array as the blocks are cut."""
         ends = np.cumsum(self.lengths)
         if values.shape[:1] != (ends[-1],):
             raise ValueError(
@@ -93,8 +99,8 @@ class DaskRows:
         return np.split(values, ends[:-1])
 
     @property
-    def lengths(self):
-        """Rows of each block; they are counted if nobody knows."""
+    def lengths(self) -> np.ndarray:
+        """Rows of each block; they are counted unless they are known."""
         if self._lengths is None:
             import dask
 
@@ -115,7 +121,7 @@ class DaskRows:
             )
             yield i, int(starts[i]), *blocks
 
-    def head(self):
+    def head(self) -> Block:
         """`Block` of the first row."""
         import dask
 
@@ -124,13 +130,18 @@ class DaskRows:
         heads = (None if block is None else first(block) for block in blocks)
         return block_of(i, *dask.compute(*heads))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Block]:
         import dask
 
         for i, _, *blocks in self._parts():
             yield block_of(i, *dask.compute(*blocks))
 
-    def reduce(self, of_block, merge, n_bytes=0):
+    def reduce(
+        self,
+        of_block: Callable[[int, Block], Any],
+        merge: Callable[[Any, Any], Any],
+        n_bytes: int = 0,
+    ) -> Any:
         """Results of a function of each block, merged in a tree on the workers.
 
         Parameters
@@ -141,8 +152,8 @@ class DaskRows:
         merge : callable
             ``merge(total, other)`` returns both together and may write into ``total``.
         n_bytes : int, default=0
-            Bytes of a result. Beyond `FAN_IN_BYTES / FAN_IN` less than `FAN_IN` results
-            are merged at once.
+            Bytes of a result. Beyond `FAN_IN_BYTES / FAN_IN` fewer than `FAN_IN`
+            results are merged at once.
 
         Returns
         -------
@@ -164,8 +175,8 @@ class DaskRows:
         return level[0].compute()
 
 
-def held_by(values):
-    """Worker that holds a block of a collection, by the block's key, if one does."""
+def held_by(values: Any) -> dict[str, str]:
+    """Worker that holds each block of a collection, by the block's key."""
     import dask
 
     client = getattr(dask.base.get_scheduler(), "__self__", None)
@@ -175,15 +186,15 @@ def held_by(values):
     return {str(key): min(workers) for key, workers in holders if workers}
 
 
-def shared(value):
-    """One value for many tasks."""
+def shared(value: Any) -> Any:
+    """Wrap one value for many tasks."""
     import dask
 
     return dask.delayed(value, pure=False, traverse=False)
 
 
-def whole_rows(X):
-    """An array whose blocks hold all columns; dataframes as they are."""
+def whole_rows(X: Any) -> Any:
+    """Return an array whose blocks hold all columns; dataframes unchanged."""
     if not is_array(X) or X.numblocks[1] == 1:
         return X
     import dask
@@ -194,8 +205,8 @@ def whole_rows(X):
     return X.rechunk({1: -1})
 
 
-def cut_alike(name, values, X):
-    """``values`` with the blocks of ``X``, as far as both say how long they are."""
+def cut_alike(name: str, values: Any, X: Any) -> Any:
+    """Return ``values`` with the blocks of ``X``, if both know their lengths."""
     if hasattr(values, "chunks"):
         values = values.rechunk({1: -1}) if values.ndim > 1 else values
         known = [not np.isnan(a.chunks[0]).any() for a in (X, values) if is_array(a)]
@@ -213,59 +224,64 @@ def cut_alike(name, values, X):
     return values
 
 
-def is_array(values):
+def is_array(values: Any) -> bool:
     """Whether a collection of Dask is an array."""
     return hasattr(values, "chunks")
 
 
-def n_blocks(values):
+def n_blocks(values: Any) -> int:
     """Blocks of rows of a collection."""
     return values.numblocks[0] if is_array(values) else values.npartitions
 
 
-def blocks_of(values):
+def blocks_of(values: Any) -> list[Any]:
     """Blocks of rows of a collection, lazy."""
     delayed = values.to_delayed()
     return delayed.ravel().tolist() if is_array(values) else list(delayed)
 
 
-def known_lengths(collections):
-    """Rows of each block by the first collection that says so, or None."""
+def known_lengths(collections: Iterable[Any]) -> np.ndarray | None:
+    """Rows of each block from the first collection that knows them, or None."""
     for values in collections:
         if is_array(values) and not np.isnan(values.chunks[0]).any():
             return np.array(values.chunks[0])
     return None
 
 
-def n_rows(block):
+def n_rows(block: Any) -> int:
+    """Rows of a block."""
     return block.shape[0]
 
 
-def first_row(block):
+def first_row(block: Any) -> Any:
+    """First row of a block, as a block."""
     return block.iloc[:1] if hasattr(block, "iloc") else block[:1]
 
 
-def block_of(i, X, y, sample_weight):
+def block_of(i: int, X: Any, y: Any, sample_weight: Any) -> Block:
+    """`Block` number ``i``."""
     return Block(X, y, sample_weight, f"block {i}")
 
 
-def computed(of_block, i, start, X, y, sample_weight):
+def computed(
+    of_block: Callable, i: int, start: int, X: Any, y: Any, sample_weight: Any
+) -> Any:
     """Task of a block."""
     with one_thread():
         return of_block(start, block_of(i, X, y, sample_weight))
 
 
-def merged(merge, parts):
-    """Task of a node of the tree; what it is given may be needed again."""
+def merged(merge: Callable, parts: list[Any]) -> Any:
+    """Task of a node of the tree; it keeps its arguments, which Dask may need again."""
     with one_thread():
         return functools.reduce(merge, parts[1:], copy.deepcopy(parts[0]))
 
 
-def over_blocks(method):
+def over_blocks(method: Callable) -> Callable:
     """Let a method of a fitted estimator map Dask collections block by block.
 
-    The decorated ``method(self, X, **options)`` returns an array of a row for each of
-    ``X``, or a tuple of them. Of a Dask collection it returns Dask arrays, lazily.
+    The decorated ``method(self, X, **options)`` returns an array of one row per row of
+    ``X``, or a tuple of them; for a Dask collection it returns lazy Dask arrays.
     """
 
     @functools.wraps(method)
@@ -284,7 +300,7 @@ def over_blocks(method):
 
 
 def _lazy(X, of_block, model, item, like):
-    """Dask array of what ``of_block`` makes of the blocks of ``X``."""
+    """Dask array of the results of ``of_block`` for the blocks of ``X``."""
     model = shared(model)
     if not is_array(X):
         import pandas as pd
@@ -301,7 +317,9 @@ def _lazy(X, of_block, model, item, like):
     )  # fmt: skip
 
 
-def mapped(name, args, options, X, model, item):
+def mapped(
+    name: str, args: tuple, options: dict, X: Any, model: Any, item: int | None
+) -> Any:
     """Task of a block of predictions."""
     with one_thread():
         if X.shape[0] == 0:
@@ -312,16 +330,16 @@ def mapped(name, args, options, X, model, item):
     return values[: X.shape[0]]
 
 
-def framed(X, of_block, model, item):
-    """`mapped` of a part of a dataframe."""
+def framed(X: Any, of_block: Callable, model: Any, item: int | None) -> Any:
+    """`mapped` for a part of a dataframe."""
     import pandas as pd
 
     values = of_block(X, model=model, item=item)
     return (pd.Series if values.ndim == 1 else pd.DataFrame)(values, index=X.index)
 
 
-def example_rows(X):
-    """One row of zeros with the columns and types of ``X``."""
+def example_rows(X: Any) -> Any:
+    """Make one row of zeros with the columns and types of ``X``."""
     zeros = np.zeros((1, X.shape[1]))
     if not hasattr(X, "columns"):
         return zeros.astype(X.dtype)
@@ -330,8 +348,8 @@ def example_rows(X):
     return pd.DataFrame(zeros, columns=X.columns)
 
 
-def without_sums(model):
-    """A model that predicts as ``model`` does, without its normal equations."""
+def without_sums(model: Any) -> Any:
+    """Copy of a fitted model that predicts alike, without its normal equations."""
     light = copy.copy(model)
     vars(light).pop("equations_", None)
     return light

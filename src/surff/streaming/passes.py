@@ -1,15 +1,20 @@
 """Checked passes over a source of rows.
 
-All that a fit needs of the rows is summed by `Passes.reduce`: block after block here,
+Whatever a fit needs of the rows is summed by `Passes.reduce`: block after block here,
 or in a tree on the workers that hold the blocks.
 """
+
+from __future__ import annotations
 
 import contextlib
 import copy
 import functools
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
@@ -21,17 +26,20 @@ __all__ = [
     "stacked",
 ]
 
-#: Rows that are summed at once at least, and the share of a block of usual length:
-#: smaller ones are put together, since sums of few rows cost as much as those of many.
-LEAST_ROWS, LEAST_SHARE = 1024, 0.25
+#: Smallest number of rows worth an update: sums of few rows cost as much as of many.
+#: Smaller blocks are concatenated.
+LEAST_ROWS = 1024
+
+#: The same as a share of a usual block, which few columns make longer.
+LEAST_SHARE = 0.25
 
 
 class Rows(NamedTuple):
     """Checked rows of a block."""
 
     start: int  # number of the first one in the source
-    X: object  # (n_rows, n_features), array or CSR matrix of float32 or float64
-    y: np.ndarray
+    X: Any  # (n_rows, n_features), array or CSR matrix of float32 or float64
+    y: np.ndarray | None
     sample_weight: np.ndarray | None
 
 
@@ -43,18 +51,23 @@ class Passes:
     source : iterable of Block
         See `surff.streaming`.
     check : callable
-        ``check(X, y, first) -> X, y`` of a model; the y of None is one that is not
-        looked at.
+        ``check(X, y, first) -> X, y`` of a model; it returns None for y when targets
+        are not used.
     labels : array-like, optional
-        All that ``y`` may hold, where it has one axis.
+        All labels that ``y`` may hold, if it has one axis.
 
     Attributes
     ----------
     n_rows : int or None
-        Rows of a whole pass, once there was one; another pass must have as many.
+        Rows of a whole pass, known after the first; other passes must have as many.
     """
 
-    def __init__(self, source, check, labels=None):
+    def __init__(
+        self,
+        source: Any,
+        check: Callable[[Any, Any, bool], tuple[Any, Any]],
+        labels: npt.ArrayLike | None = None,
+    ) -> None:
         if not hasattr(source, "__iter__") or isinstance(source, (str, tuple)):
             raise TypeError(
                 "source must be one of surff.streaming, such as ArrayRows(X, y), got "
@@ -62,40 +75,46 @@ class Passes:
             )
         if iter(source) is source:
             raise TypeError(
-                "source can be iterated over once only, and every pass needs to: give "
-                "BlockRows a function that makes it anew."
+                "source can be iterated over only once, and every pass iterates over "
+                "it: give BlockRows a function that makes it again."
             )
         self.source, self.check = source, check
         self.labels = None if labels is None else np.unique(labels)
         self.n_rows, self._first = None, None
 
-    def __call__(self, gather=True):
-        """A pass: context manager of an iterator of `Rows`.
+    def __call__(self, gather: bool = True) -> AbstractContextManager[Iterator[Rows]]:
+        """Start a pass: a context manager of an iterator of `Rows`.
 
-        With ``gather``, small blocks are put together.
+        With ``gather``, small blocks are concatenated.
         """
         rows = self._checked()
         return contextlib.closing(read_ahead(gathered(rows) if gather else rows))
 
     @property
-    def on_workers(self):
+    def on_workers(self) -> bool:
         """Whether the rows are on workers, where `reduce` sends its functions."""
         return isinstance(self.source, DaskRows)
 
-    def reduce(self, empty, update, merge, n_bytes=0):
-        """Add up something over all rows, in one pass.
+    def reduce(
+        self,
+        empty: Callable[[], Any],
+        update: Callable[[Any, Rows], Any],
+        merge: Callable[[Any, Any], Any],
+        n_bytes: int = 0,
+    ) -> Any:
+        """Reduce all rows to one total, in one pass.
 
         Parameters
         ----------
         empty : callable
-            ``empty()`` is what no rows add up to.
+            ``empty()`` is the total of no rows.
         update : callable
-            ``update(total, rows)`` returns the total with some `Rows`; it may write
-            into the total. It goes to the workers where the rows are there.
+            ``update(total, rows)`` returns the total with some `Rows` added; it may
+            write into the total. It is sent to the workers if they hold the rows.
         merge : callable
-            ``merge(total, other)`` returns both together, for workers.
+            ``merge(total, other)`` returns the sum of two totals, for workers.
         n_bytes : int, default=0
-            Bytes of a total, if they are many.
+            Bytes of a total, if it is large.
 
         Returns
         -------
@@ -111,22 +130,22 @@ class Passes:
                 total = update(total, rows)
         return total
 
-    def first(self):
-        """First `Rows` of the source; one row where they are on workers."""
+    def first(self) -> Rows:
+        """First `Rows` of the source; a single row if they are on workers."""
         if self.on_workers:
             return self._look_first()
         with self() as blocks:
             return next(blocks)
 
     def _look_first(self):
-        """Let a block with the first row say what all must be like."""
+        """Check a block of the first row, which sets what all others must be like."""
         if self.n_rows is None:
-            self._head = self._checked_block(0, self.source.head())
+            self._head = self.checked_block(0, self.source.head())
             self.n_rows = int(self.source.lengths.sum())
         return self._head
 
     def _light(self):
-        """What checks blocks on a worker: the passes without their rows."""
+        """Copy without the rows, to check blocks on a worker."""
         light = copy.copy(self)
         light.source = Columns(self.source.feature_names)
         return light
@@ -134,7 +153,7 @@ class Passes:
     def _checked(self):
         start = 0
         for block in self.source:
-            rows = self._checked_block(start, block)
+            rows = self.checked_block(start, block)
             if rows is not None:
                 yield rows
                 start += rows.X.shape[0]
@@ -147,7 +166,8 @@ class Passes:
             )
         self.n_rows = start
 
-    def _checked_block(self, start, block):
+    def checked_block(self, start: int, block: Block) -> Rows | None:
+        """Check a block; None if it has no rows."""
         if not isinstance(block, Block):
             raise TypeError(
                 "source must be one of surff.streaming and yield blocks, got an object "
@@ -184,19 +204,21 @@ class Passes:
 
 
 class Columns(NamedTuple):
-    """What errors want to know of a source."""
+    """Stands for a source on a worker: what errors need to know of it."""
 
-    feature_names: list | None
+    feature_names: list[str] | None
 
 
-def total_of_block(passes, empty, update, start, block):
-    """What one block on a worker adds up to; see `Passes.reduce`."""
-    rows = passes._checked_block(start, block)
+def total_of_block(
+    passes: Passes, empty: Callable, update: Callable, start: int, block: Block
+) -> Any:
+    """Total of one block on a worker; see `Passes.reduce`."""
+    rows = passes.checked_block(start, block)
     return empty() if rows is None else update(empty(), rows)
 
 
-def gathered(blocks):
-    """`Rows` that are not too few, but for the last ones."""
+def gathered(blocks: Iterable[Rows]) -> Generator[Rows, None, None]:
+    """Yield `Rows` that are not too few, except the last ones."""
     held, size = [], 0
     for rows in blocks:
         held.append(rows)
@@ -210,8 +232,8 @@ def gathered(blocks):
         yield together(held)
 
 
-def together(blocks):
-    """Consecutive `Rows` as one."""
+def together(blocks: list[Rows]) -> Rows:
+    """Concatenate consecutive `Rows`."""
     if len(blocks) == 1:
         return blocks[0]
     columns = list(zip(*blocks, strict=True))[1:]
@@ -219,21 +241,21 @@ def together(blocks):
     return Rows(blocks[0].start, *parts)
 
 
-def stacked(parts):
-    """Rows of arrays or CSR matrices, one below the other."""
+def stacked(parts: Any) -> Any:
+    """Stack arrays or CSR matrices, one below the other."""
     if sparse.issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)
 
 
-def described(kind):
-    """Words for what a block brings beside ``X``."""
+def described(kind: tuple) -> str:
+    """Describe what a block holds besides ``X``."""
     shape, text, unweighted = kind
     targets = f"{'text' if text else 'numbers'} in rows of shape {shape}"
     return f"{targets} {'without' if unweighted else 'with'} weights"
 
 
-def checked_weight(sample_weight, X):
+def checked_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
     """Row weights of a block, >= 0 and finite; all may be 0."""
     if sample_weight is None:
         return None
@@ -248,8 +270,8 @@ def checked_weight(sample_weight, X):
     return weight
 
 
-def explained(error, block, names):
-    """`SourceError` that says where in a block the first bad value is, if one is."""
+def explained(error: ValueError, block: Block, names: list[str] | None) -> SourceError:
+    """`SourceError` that locates the first NaN or infinity of a block, if any."""
     names = getattr(block.X, "columns", None) if names is None else names
     for part in ("X", "y", "sample_weight"):
         values = getattr(block, part)

@@ -6,16 +6,20 @@ are a uniform sample without replacement, and the key modulo the number of folds
 row's fold, so neither depends on how the source cuts its blocks.
 """
 
+from __future__ import annotations
+
 import copy
 import functools
+from collections.abc import Callable
 from types import NoneType
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
 from surff.backend import (
+    Array,
     block_rows_like,
     other_namespace,
     row_blocks,
@@ -23,7 +27,7 @@ from surff.backend import (
     to_numpy,
     wide_dtype,
 )
-from surff.streaming.passes import stacked
+from surff.streaming.passes import Passes, stacked
 
 __all__ = [
     "N_SAMPLE",
@@ -76,7 +80,7 @@ class EntrySpread:
         self.weight, self.mean, self.variance = 0.0, 0.0, 0.0
         self.rounding = 0.0  # what rounding alone may leave of the variance
 
-    def update(self, X, sample_weight=None):
+    def update(self, X: Array, sample_weight: Any = None) -> Self:
         """Add checked rows, dense or CSR, and their weights; returns self."""
         size = block_rows_like(X, X.shape[1], wide_dtype(X))
         for rows in row_blocks(X.shape[0], size):
@@ -125,13 +129,13 @@ class EntrySpread:
         self.variance += share * (variance - self.variance + (1 - share) * step**2)
         self.rounding = max(self.rounding, rounding)
 
-    def merge(self, other):
+    def merge(self, other: Any) -> Self:
         """Add what another one has seen; returns self."""
         if other.weight > 0:
             self._combine(other.weight, other.mean, other.variance, other.rounding)
         return self
 
-    def gamma(self, n_features):
+    def gamma(self, n_features: int) -> float:
         """``1 / (n_features * variance)``, 1 for constant data, as in SVC."""
         if not np.isfinite(self.variance):
             raise ValueError(
@@ -147,7 +151,7 @@ class EntrySpread:
 N_SAMPLE = 10_000
 
 
-def row_keys(start, n_rows, salt=0):
+def row_keys(start: float, n_rows: int, salt: int = 0) -> np.ndarray:
     """Keys of consecutive rows: mixed numbers, all different.
 
     Parameters
@@ -175,7 +179,7 @@ def row_keys(start, n_rows, salt=0):
     return z ^ (z >> np.uint64(31))
 
 
-def folds_of_rows(start, n_rows, n_folds):
+def folds_of_rows(start: float, n_rows: int, n_folds: int) -> np.ndarray:
     """Fold of each of consecutive rows of a source, from 0 to ``n_folds - 1``.
 
     With `sklearn.model_selection.PredefinedSplit`, ``folds_of_rows(0, n_samples, 5)``
@@ -201,22 +205,22 @@ class RowSample:
         Their keys.
     """
 
-    def __init__(self, size):
+    def __init__(self, size: int):
         self.size = size
         self.keys = np.empty(0, np.uint64)
         self.X = self.y = self.sample_weight = None
 
-    def update(self, rows):
-        """Take some rows in, and others out."""
+    def update(self, rows: Any) -> Self:
+        """Take some rows in, and others out; returns self."""
         keys = row_keys(rows.start, rows.X.shape[0])
         own = ~np.zeros(len(keys), bool)
         if len(self.keys) == self.size:
             own = keys < self.keys.max()
-        if not own.any():
-            return
-        self._append(keys, rows, np.flatnonzero(own))
+        if own.any():
+            self._append(keys, rows, np.flatnonzero(own))
+        return self
 
-    def merge(self, other):
+    def merge(self, other: Any) -> Self:
         """Take the rows of a sample of other rows in; returns self."""
         if len(other.keys):
             self._append(other.keys, other, np.arange(len(other.keys)))
@@ -231,7 +235,7 @@ class RowSample:
                 setattr(self, name, new if old is None else stacked([old, new]))
         self.shrink(self.size)
 
-    def shrink(self, size):
+    def shrink(self, size: int) -> None:
         """Leave the rows with the smallest keys."""
         if size >= len(self.keys):
             return
@@ -260,11 +264,11 @@ class Labels:
         continuous or have several columns.
     """
 
-    def __init__(self, of_floats=False):
+    def __init__(self, of_floats: bool = False):
         self.of_floats = of_floats
         self.values, self.are_numbers = None, False
 
-    def update(self, y):
+    def update(self, y: Any) -> Self:
         """Look at some targets; returns self."""
         kind = type_of_target(y, input_name="y")
         may_be_labels = self.of_floats or np.asarray(y).dtype.kind != "f"
@@ -275,7 +279,7 @@ class Labels:
         self.values, self.are_numbers = None, True
         return self
 
-    def merge(self, other):
+    def merge(self, other: Any) -> Self:
         """Add the labels of other rows; returns self."""
         self.are_numbers |= other.are_numbers
         if self.are_numbers:
@@ -294,7 +298,7 @@ class Survey(NamedTuple):
     spread: EntrySpread | None = None  # of the entries of X, of all rows
     labels: Labels | None = None  # of all rows
 
-    def update(self, rows):
+    def update(self, rows: np.ndarray | None) -> Self:
         """Look at some rows; returns self."""
         self.sample.update(rows)
         self.spread.update(rows.X, rows.sample_weight)
@@ -302,7 +306,7 @@ class Survey(NamedTuple):
             self.labels.update(rows.y)
         return self
 
-    def merge(self, other):
+    def merge(self, other: Any) -> Self:
         """Add what a survey of other rows has found; returns self."""
         for own, others in zip(self, other, strict=True):
             if own is not None:
@@ -310,7 +314,7 @@ class Survey(NamedTuple):
         return self
 
 
-def survey(passes, n_sample, whole, labels=None):
+def survey(passes: Passes, n_sample: int, whole: bool, labels: Any = None) -> Survey:
     """Look at a source in a pass of its own, or at its first block.
 
     Parameters
@@ -359,12 +363,14 @@ class WorkerRows:
     dtype : dtype
     """
 
-    def __init__(self, passes, coded, left_out=None):
+    def __init__(
+        self, passes: Passes, coded: Callable | None, left_out: Fold | None = None
+    ):
         self.passes, self.coded, self.left_out = passes, coded, left_out
         first = passes.first().X
         self.shape, self.dtype = (passes.n_rows, first.shape[1]), first.dtype
 
-    def summed(self, function):
+    def summed(self, function: Callable) -> Any:
         """``function(X, Y, sample_weight)``, added up over the blocks of rows.
 
         Its results must be arrays, numbers, tuples of them, or have a method ``merge``.
@@ -374,7 +380,7 @@ class WorkerRows:
         )
         return self.passes.reduce(NoneType, update, added)
 
-    def spread(self):
+    def spread(self) -> EntrySpread:
         """`EntrySpread` of the rows."""
         return self.summed(spread_of)
 
@@ -390,7 +396,7 @@ def add_part(total, rows, function, coded, left_out):
     return added(total, function(X, Y, weight)) if X.shape[0] else total
 
 
-def added(total, other):
+def added(total: Any, other: Any) -> Any:
     """The sum of results of `WorkerRows.summed`."""
     if total is None or other is None:
         return other if total is None else total

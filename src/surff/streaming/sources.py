@@ -13,6 +13,8 @@ take one, and read a block ahead on a thread while they compute.
 Errors name the file, the row group or line, and the column.
 """
 
+from __future__ import annotations
+
 import bz2
 import contextlib
 import csv
@@ -21,11 +23,13 @@ import importlib
 import lzma
 import numbers
 import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from surff.backend import row_blocks, rows_of
 
@@ -42,42 +46,47 @@ __all__ = [
     "read_ahead",
 ]
 
-#: Bytes of the rows of one block, and how many rows it has at least and at most: enough
-#: for the sums of a block to cost nothing beside its products.
+#: Bytes of the rows of one block: enough that reading ahead costs little memory.
 BLOCK_BYTES = 16 * 2**20
+
+#: Fewest and most rows of a block: with fewer the sums of a block would cost as much as
+#: its products, with more a block of narrow rows would take long.
 BLOCK_ROWS = (1024, 65_536)
 
-#: What opens a file, by the end of its name; others are read as they are.
+#: One path or several.
+Paths: TypeAlias = str | Path | Sequence[str | Path]
+
+#: Function that opens a file, by the end of its name; others are read as they are.
 OPENERS = {".gz": gzip.open, ".xz": lzma.open, ".lzma": lzma.open, ".bz2": bz2.open}
 
 
 class SourceError(ValueError):
-    """Rows that cannot be read or used; says where they are."""
+    """Rows that cannot be read or used; the message says where they are."""
 
 
 class Block(NamedTuple):
     """Consecutive rows of a source, and where they come from."""
 
-    X: object  # (n_rows, n_features), array, CSR matrix or data frame
-    y: object = None  # (n_rows,) or (n_rows, n_targets)
-    sample_weight: object = None  # (n_rows,)
+    X: Any  # (n_rows, n_features), array, CSR matrix or data frame
+    y: Any = None  # (n_rows,) or (n_rows, n_targets)
+    sample_weight: Any = None  # (n_rows,)
     where: str = "the source"  # a file, or a part of one
     first: int = 0  # number of the first row there
     unit: str = "row"
 
-    def locate(self, i):
-        """Words for where row ``i`` of the block is."""
+    def locate(self, i: int) -> str:
+        """Describe where row ``i`` of the block is, in words."""
         return f"{self.where}, {self.unit} {self.first + i}"
 
 
-def block_length(n_columns, dtype):
+def block_length(n_columns: int, dtype: npt.DTypeLike) -> int:
     """Rows of a block of ``n_columns`` values."""
     rows = BLOCK_BYTES // (max(1, n_columns) * np.dtype(dtype).itemsize)
     return int(min(max(rows, BLOCK_ROWS[0]), BLOCK_ROWS[1]))
 
 
-def read_ahead(blocks):
-    """Yield what an iterable yields, while a thread makes the next one.
+def read_ahead(blocks: Iterable[Any]) -> Generator[Any, None, None]:
+    """Yield the items of an iterable, while a thread makes the next one.
 
     Parameters
     ----------
@@ -91,8 +100,8 @@ def read_ahead(blocks):
 
     Notes
     -----
-    The thread ends when the items do, at an error, and when the generator is closed; it
-    is waited for. Where a loop may end early, close it, by `contextlib.closing`.
+    The thread ends after the last item, at an error, and when the generator is closed,
+    which waits for it. If a loop may end early, close it by `contextlib.closing`.
     """
     end, iterator = object(), iter(blocks)
     reader = ThreadPoolExecutor(1, thread_name_prefix="surff-read")
@@ -122,7 +131,7 @@ class ArrayRows:
     sample_weight : array of shape (n_samples,), optional
         Row weights, >= 0.
     dtype : {float64, float32}, optional
-        What blocks of ``X`` are made; by default what they are.
+        dtype of the blocks of ``X``; kept by default.
     block_rows : int, optional
         Rows of a block; by default as many as take 16 MB, from 1,024 to 65,536.
 
@@ -137,7 +146,15 @@ class ArrayRows:
 
     feature_names = None
 
-    def __init__(self, X, y=None, sample_weight=None, *, dtype=None, block_rows=None):
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        dtype: npt.DTypeLike | None = None,
+        block_rows: int | None = None,
+    ) -> None:
         if len(getattr(X, "shape", ())) != 2:
             raise ValueError(
                 "X must have a shape of two axes, rows and columns, got "
@@ -156,7 +173,7 @@ class ArrayRows:
             block_rows = block_length(X.shape[1], itemsize)
         self.block_rows = positive_int("block_rows", block_rows)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Block]:
         where = str(getattr(self.X, "filename", None) or "the arrays")
         for rows in row_blocks(self.X.shape[0], self.block_rows):
             X = rows_of(self.X, rows)
@@ -172,7 +189,7 @@ class ArrayRows:
 
 
 class BlockRows:
-    """Rows that a function of yours yields, as often as it is called.
+    """Rows that a function of yours yields, from the start at each call.
 
     Parameters
     ----------
@@ -201,7 +218,7 @@ class BlockRows:
 
     feature_names = None
 
-    def __init__(self, blocks):
+    def __init__(self, blocks: Callable[[], Iterable[Any]]) -> None:
         if not callable(blocks):
             raise TypeError(
                 "blocks must be a function that returns an iterable of blocks each "
@@ -209,7 +226,7 @@ class BlockRows:
             )
         self.blocks = blocks
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Block]:
         for i, block in enumerate(self.blocks()):
             parts = block if isinstance(block, tuple) else (block,)
             if not 1 <= len(parts) <= 3:
@@ -221,7 +238,7 @@ class BlockRows:
 
 
 class _Columns:
-    """What sources of named columns share: which columns are what, and their values."""
+    """Base of sources of named columns: the role of each column, and its values."""
 
     def _set_columns(self, names, where, target, features, sample_weight, dtype):
         self.dtype = float_dtype(dtype)
@@ -284,7 +301,7 @@ class _Columns:
         return column, types, column.type
 
     def _numbers(self, batch, name, block):
-        """A column as numbers, nan where there is none."""
+        """A column as numbers, nan for missing ones."""
         column, types, kind = self._column(batch, name)
         if types.is_boolean(kind) or types.is_decimal(kind):
             column = column.cast(pyarrow().float64())
@@ -295,7 +312,7 @@ class _Columns:
         return column.to_numpy(zero_copy_only=False)
 
     def _labels(self, batch, name, block):
-        """A column as numbers or as text; all of it must be there."""
+        """A column as numbers or as text, none of them missing."""
         column, types, kind = self._column(batch, name)
         if column.null_count:
             missing = column.is_null().to_numpy(zero_copy_only=False)
@@ -319,11 +336,11 @@ class ParquetRows(_Columns):
     target : str or list of str, optional
         Column with the targets or labels; several for several targets.
     features : list of str, optional
-        Columns of ``X``, numbers all; by default those that are not used otherwise.
+        Columns of ``X``, all numbers; by default all that are not used otherwise.
     sample_weight : str, optional
         Column with the row weights.
     dtype : {float64, float32}, default=float64
-        What blocks of ``X`` are made.
+        dtype of the blocks of ``X``.
     block_rows : int, optional
         Rows of a block; by default as many as take 16 MB, from 1,024 to 65,536. A block
         ends with its row group.
@@ -336,19 +353,19 @@ class ParquetRows(_Columns):
     Notes
     -----
     Pages are decoded as blocks are asked for: memory does not depend on the size of row
-    groups. A missing value is one that is not a number, which the models refuse.
+    groups. A missing value becomes NaN, which the models refuse.
     """
 
     def __init__(
         self,
-        path,
-        target=None,
+        path: Paths,
+        target: str | Sequence[str] | None = None,
         *,
-        features=None,
-        sample_weight=None,
-        dtype=np.float64,
-        block_rows=None,
-    ):
+        features: Sequence[str] | None = None,
+        sample_weight: str | None = None,
+        dtype: npt.DTypeLike = np.float64,
+        block_rows: int | None = None,
+    ) -> None:
         self.paths = files_of(path, "*.parquet")
         with self._open(self.paths[0]) as file:
             names = file.schema_arrow.names
@@ -365,7 +382,7 @@ class ParquetRows(_Columns):
         with file:
             yield file
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Block]:
         for path in self.paths:
             with self._open(path) as file:
                 self._check_columns(file.schema_arrow.names, path)
@@ -386,8 +403,8 @@ class ArrowRows(_Columns):
     ----------
     data : pyarrow.dataset.Dataset or pyarrow.Table
         ``pyarrow.dataset.dataset(path, format=..., partitioning=...)`` opens files of
-        any format; Parquet files are better read by `ParquetRows`, since this one holds
-        whole row groups.
+        any format. Read Parquet files by `ParquetRows` instead: this class holds whole
+        row groups.
     target, features, sample_weight, dtype, block_rows
         See `ParquetRows`.
 
@@ -399,14 +416,14 @@ class ArrowRows(_Columns):
 
     def __init__(
         self,
-        data,
-        target=None,
+        data: Any,
+        target: str | Sequence[str] | None = None,
         *,
-        features=None,
-        sample_weight=None,
-        dtype=np.float64,
-        block_rows=None,
-    ):
+        features: Sequence[str] | None = None,
+        sample_weight: str | None = None,
+        dtype: npt.DTypeLike = np.float64,
+        block_rows: int | None = None,
+    ) -> None:
         dataset = pyarrow("dataset")
         if isinstance(data, pyarrow().Table):
             data = dataset.dataset(data)
@@ -421,7 +438,7 @@ class ArrowRows(_Columns):
         )
         self._set_block_rows(block_rows)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Block]:
         for i, fragment in enumerate(self.data.get_fragments()):
             first, where = 0, getattr(fragment, "path", None) or f"fragment {i}"
             with reading(where):
@@ -439,7 +456,7 @@ class ArrowRows(_Columns):
 
 
 class CsvRows(_Columns):
-    """Rows of CSV files; with pyarrow, which the extra ``surff[files]`` brings.
+    r"""Rows of CSV files; with pyarrow, which the extra ``surff[files]`` brings.
 
     Files whose names end in ``.gz``, ``.xz``, ``.lzma`` or ``.bz2`` are decompressed as
     they are read.
@@ -451,11 +468,11 @@ class CsvRows(_Columns):
     target, features, sample_weight, dtype
         See `ParquetRows`.
     target_dtype : {float, int, str}, optional
-        Type of the targets; by default what the first block of each file looks like.
+        Type of the targets; inferred from the first block of each file by default.
     column_names : list of str, optional
-        Names of the columns where the files have no line with them.
+        Names of the columns, if the files have no header line.
     delimiter : str, default=","
-        What stands between values.
+        Separator of values.
     text_bytes : int, default=1048576
         Bytes of text of a block; no line may be longer. pyarrow reads up to 32 times as
         many ahead.
@@ -467,7 +484,7 @@ class CsvRows(_Columns):
 
     Notes
     -----
-    Errors count lines from 1, that with the names included, and leave empty lines out.
+    Errors count lines from 1, the header included, and do not count empty lines.
 
     Examples
     --------
@@ -475,7 +492,7 @@ class CsvRows(_Columns):
     >>> from surff.streaming import CsvRows
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "rows.csv"
-    ...     _ = path.write_text("age,size,kind\\n1,2.5,a\\n3,4.5,b\\n")
+    ...     _ = path.write_text("age,size,kind\n1,2.5,a\n3,4.5,b\n")
     ...     source = CsvRows(path, target="kind")
     ...     [(block.X.tolist(), block.y.tolist()) for block in source]
     [([[1.0, 2.5], [3.0, 4.5]], ['a', 'b'])]
@@ -483,17 +500,17 @@ class CsvRows(_Columns):
 
     def __init__(
         self,
-        path,
-        target=None,
+        path: Paths,
+        target: str | Sequence[str] | None = None,
         *,
-        features=None,
-        sample_weight=None,
-        dtype=np.float64,
-        target_dtype=None,
-        column_names=None,
-        delimiter=",",
-        text_bytes=2**20,
-    ):
+        features: Sequence[str] | None = None,
+        sample_weight: str | None = None,
+        dtype: npt.DTypeLike = np.float64,
+        target_dtype: type | None = None,
+        column_names: Sequence[str] | None = None,
+        delimiter: str = ",",
+        text_bytes: int = 2**20,
+    ) -> None:
         self.paths = files_of(path, "*.csv*")
         if target_dtype not in (None, float, int, str):
             raise ValueError(
@@ -516,7 +533,7 @@ class CsvRows(_Columns):
         return names
 
     def _types(self):
-        """Types that pyarrow is told; it finds out the others."""
+        """Types given to pyarrow, which infers the others."""
         arrow = pyarrow()
         types = dict.fromkeys(self._wanted, arrow.float64())
         kinds = {float: arrow.float64(), int: arrow.int64(), str: arrow.string()}
@@ -527,7 +544,7 @@ class CsvRows(_Columns):
                 types[name] = kinds[self.target_dtype]
         return types
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Block]:
         arrow = pyarrow("csv")
         options = (
             arrow.ReadOptions(
@@ -554,8 +571,8 @@ class CsvRows(_Columns):
                     line += batch.num_rows
 
 
-def pyarrow(module=None):
-    """A module of pyarrow, or pyarrow itself."""
+def pyarrow(module: str | None = None) -> Any:
+    """Import a module of pyarrow, or pyarrow itself."""
     try:
         return importlib.import_module(f"pyarrow.{module}" if module else "pyarrow")
     except ImportError as error:
@@ -566,8 +583,8 @@ def pyarrow(module=None):
 
 
 @contextlib.contextmanager
-def reading(where):
-    """Say where what cannot be read is."""
+def reading(where: str | Path) -> Iterator[None]:
+    """Add the location to read errors."""
     try:
         yield
     except SourceError:
@@ -577,20 +594,20 @@ def reading(where):
         raise SourceError(f"{where}: cannot be read: {error}") from error
 
 
-def next_of(batches, where, first, unit="row"):
-    """Next batch, or None; an error says after which rows it was."""
+def next_of(batches: Iterable[Any], where: str, first: int, unit: str = "row") -> Any:
+    """Next batch, or None; an error names the row after which it occurred."""
     with reading(f"{where}, from {unit} {first} on"):
         return next(iter(batches), None)
 
 
-def opened(path, mode):
-    """The file, decompressed if it is compressed."""
+def opened(path: str | Path, mode: str) -> IO[Any]:
+    """Open a file, decompressed if it is compressed."""
     encoding = {"encoding": "utf-8-sig", "newline": ""} if "t" in mode else {}
     return OPENERS.get(Path(path).suffix.lower(), open)(path, mode, **encoding)
 
 
-def files_of(path, pattern):
-    """Names of the files of one or several paths, directories searched."""
+def files_of(path: Paths, pattern: str) -> list[str]:
+    """Names of the files of one or several paths; directories are searched."""
     files = []
     for one in path if isinstance(path, (list, tuple)) else [path]:
         one = Path(one)
@@ -606,26 +623,26 @@ def files_of(path, pattern):
     return files
 
 
-def as_list(names):
+def as_list(names: str | Iterable[str]) -> list[str]:
     """One or several names as a list."""
     return [names] if isinstance(names, str) else [str(name) for name in names]
 
 
-def listed(names):
+def listed(names: Iterable[str]) -> str:
     """At most ten names, for a message."""
-    names = [repr(name) for name in names]
-    return ", ".join(names[:10] + ["..."] * (len(names) > 10))
+    texts = [repr(name) for name in names]
+    return ", ".join(texts[:10] + ["..."] * (len(texts) > 10))
 
 
-def positive_int(argument, value):
-    """``value`` as an int if it is a positive one."""
+def positive_int(argument: str, value: Any) -> int:
+    """Return ``value`` as an int if it is a positive one."""
     if isinstance(value, numbers.Integral) and value > 0:
         return int(value)
     raise ValueError(f"{argument} must be a positive int, got {value!r}.")
 
 
-def float_dtype(dtype):
-    """float64 or float32."""
+def float_dtype(dtype: npt.DTypeLike) -> np.dtype:
+    """Return the dtype if it is float64 or float32."""
     if np.dtype(dtype) in (np.float64, np.float32):
         return np.dtype(dtype)
     raise ValueError(f"dtype must be float64 or float32, got {dtype!r}.")
