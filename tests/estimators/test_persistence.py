@@ -495,6 +495,40 @@ def test_a_pool_of_words_that_takes_hours_is_refused(tmp_path):
     rewrite(path, enlarge)
     refused(path, "pool of 100000000 words")
 
+    def hide(schema, _):
+        # skops takes the first object of an identity, whatever the second says.
+        pool = attributes(schema)["random_state"]["content"]["seed_seq"]["content"]
+        pool["pool_size"] |= {"content": "4", "__id__": 42}
+        attributes(schema)["n_components"] |= {"content": "100000000", "__id__": 42}
+
+    rewrite(path, hide)
+    refused(path, "two at a time")
+
+
+@needs_skops
+def test_a_generator_that_is_a_function_is_refused(tmp_path):
+    path = tmp_path / "model.skops"
+    model = surff.FourierFeatures(4, random_state=np.random.default_rng(0))
+    surff.save(model, path)
+
+    def call(schema, _):
+        state = attributes(schema)["random_state"]["content"]["bit_generator"]
+        state["content"]["bit_generator"]["content"] = '"set_bit_generator"'
+
+    rewrite(path, call)
+    refused(path, "set_bit_generator")
+
+
+@needs_skops
+@pytest.mark.parametrize("name", ["MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"])
+def test_every_generator_of_numpy_loads(name, tmp_path):
+    path, generator = tmp_path / "model.skops", getattr(np.random, name)
+    rng = np.random.Generator(generator(7))
+    rng.normal(size=3)
+    surff.save(surff.FourierFeatures(4, random_state=rng), path)
+    again = surff.load(path).random_state
+    assert_array_equal(again.normal(size=5), rng.normal(size=5))
+
 
 # -- Attributes that contradict each other ---------------------------------------------
 

@@ -64,6 +64,9 @@ LONGEST_HEADER = 10_000
 #: Words in the pool of a seed sequence: mixing them takes the square of the number.
 LARGEST_POOL = 64
 
+#: Classes of `numpy.random` that make random bits.
+BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+
 #: Header of an array, as NumPy writes it; of other spellings numpy.load would warn.
 HEADER = re.compile(
     r"\{'descr': (?P<descr>'[<>|=]?[biufcSUVmM]\d*(\[\w+\])?'|\[[^#{}]*\]), "
@@ -137,6 +140,7 @@ def checked_file(data: bytes) -> CheckedFile:
     schema = json.loads(before)
     nodes = list(_nodes(schema))
     _check_references(nodes, members, budget)
+    _check_generators(nodes)
     renamed = [_renamed(node) for node in nodes]
     if any(renamed) or packed:
         data = _repacked(data, json.dumps(schema).encode())
@@ -229,7 +233,7 @@ def _nodes(schema):
 
 
 def _check_references(nodes, members, budget):
-    """Refuse what would be read or computed many times over."""
+    """Refuse what would be read many times over."""
     suffixes = {"NdArrayNode": ".npy", "SparseMatrixNode": ".npz"}
     used = {}
     for number, node in enumerate(nodes):
@@ -238,12 +242,47 @@ def _check_references(nodes, members, budget):
             if not file.endswith(suffixes.get(loader, "")) or file not in members:
                 raise ValueError(f"{loader} in it has no content of its kind")
             used[node.get("__id__") or -number, file] = members[file]
-        if loader == "RandomGeneratorNode":
-            pool = node["content"]["seed_seq"]["content"]["pool_size"]["content"]
-            if not 0 < int(pool) <= LARGEST_POOL:
-                raise ValueError(f"a random generator in it has a pool of {pool} words")
     if sum(used.values()) > budget:
         raise ValueError("its objects would read its arrays over and over")
+
+
+def _check_generators(nodes):
+    """Refuse a random generator that would take hours to build, or is another call.
+
+    skops builds one object of all with the same identity, so they must be the same.
+    """
+    identities = set()
+    for node in nodes:
+        if node["__loader__"] != "RandomGeneratorNode":
+            continue
+        seed, state = (node["content"][name] for name in ("seed_seq", "bit_generator"))
+        pool = seed["content"]["pool_size"]["content"]
+        if not 0 < int(pool) <= LARGEST_POOL:
+            raise ValueError(f"a random generator in it has a pool of {pool} words")
+        name = json.loads(state["content"]["bit_generator"]["content"])
+        if name not in BIT_GENERATORS:
+            raise ValueError(f"a random generator in it is called {name!r:.80}")
+        identities.update(part.get("__id__") for part in _nodes(node))
+    first = {}
+    for node in nodes:
+        identity = node.get("__id__")
+        if identity in identities and identity is not None:
+            same = _without_identities(node)
+            if first.setdefault(identity, same) != same:
+                raise ValueError("a random generator in it is two at a time")
+
+
+def _without_identities(part):
+    """A description without the numbers of objects."""
+    if isinstance(part, dict):
+        return {
+            name: _without_identities(value)
+            for name, value in part.items()
+            if name != "__id__"
+        }
+    return (
+        [_without_identities(value) for value in part] if type(part) is list else part
+    )
 
 
 def _renamed(node):
