@@ -25,7 +25,6 @@ import json
 import multiprocessing
 import pickle
 import re
-import resource
 import struct
 import sys
 import tempfile
@@ -38,11 +37,13 @@ from pathlib import Path
 
 import numpy as np
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
 #: Outcomes that are right.
 GOOD = ("refused", "same", "other", "scikit-learn")
-
-#: Originals with parts of scikit-learn that compute.
-MIXED = ("pipeline", "search", "calibrated", "voting", "gaussian process")
 
 #: Seconds that one file may take.
 PATIENCE = 30.0
@@ -483,6 +484,8 @@ class Watch:
             if root in (*IMPORTS, "") or root in sys.stdlib_module_names:
                 return
             self.seen.append(f"import {args[0]}")
+        elif "__pycache__" in str(args):
+            return  # what numba has compiled
         elif event == "open":
             if isinstance(args[1], str) and set(args[1]) & set("wax+"):
                 self.seen.append(f"open {args[:2]}")
@@ -494,7 +497,7 @@ class Watch:
             self.seen.append(f"{event} {args!r:.80}")
 
 
-def outcome_of(path, name, told, X, attacked, watch):
+def outcome_of(path, told, X, attacked, watch):
     """What becomes of a damaged file, and more about a fault."""
     import surff
     from surff.estimators import ModelFileError
@@ -503,7 +506,7 @@ def outcome_of(path, name, told, X, attacked, watch):
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            outcome, more = used(surff, ModelFileError, path, told, X)
+            outcome, more, mixed = used(surff, ModelFileError, path, told, X)
     finally:
         watch.on = False
     if watch.seen:
@@ -514,25 +517,34 @@ def outcome_of(path, name, told, X, attacked, watch):
         return "memory", ""
     if outcome == "other" and not attacked:
         return "silently different", more
-    if outcome == "raised by predict" and attacked and name in MIXED:
+    if outcome == "raised by predict" and attacked and mixed:
         places = re.findall(r'File "([^"]*)"', more)
-        if "sklearn" in Path(places[-1]).parts:
+        if "sklearn" in Path(places[-1]).parts or "Input X contains" in more:
             return "scikit-learn", more
     return outcome, more
 
 
 def used(surff, error_class, path, told, X):
+    """Outcome, more about it, and whether scikit-learn has a part in the model."""
+    from surff.estimators._fitted_state import reachable
+
     try:
         model = surff.load(path)
     except error_class as error:
         named = str(path) in str(error)
-        return ("refused", "") if named else ("unnamed", str(error))
+        return ("refused", "", False) if named else ("unnamed", str(error), False)
     except BaseException:
-        return "raised by load", traceback.format_exc()
+        return "raised by load", traceback.format_exc(), False
+    mixed = any(type(part).__module__[:8] == "sklearn." for part in reachable(model))
     try:
         found = answers(model, X)
     except Exception:
-        return "raised by predict", traceback.format_exc()
+        return "raised by predict", traceback.format_exc(), mixed
+    return *compared(found, told, X.shape[0]), mixed
+
+
+def compared(found, told, n_rows):
+    """Outcome of a model that answers, and more about it."""
     same = found.keys() == told.keys() and all(
         np.array_equal(found[method], told[method])
         and found[method].dtype == told[method].dtype
@@ -541,7 +553,7 @@ def used(surff, error_class, path, told, X):
     if same:
         return "same", ""
     for method, values in found.items():
-        if len(values) != X.shape[0]:
+        if len(values) != n_rows:
             return "shape", f"{method}: {values.shape}"
         if values.dtype.kind in "fc" and not np.isfinite(values).all():
             return "not finite", method
@@ -560,7 +572,7 @@ def work(connection, folder, seed):
         for name, data in files.items():  # compiles, and imports what models need
             path.write_bytes(data)
             kind, expected = told[name]
-            outcome, more = outcome_of(path, name, expected, rows(kind), False, Watch())
+            outcome, more = outcome_of(path, expected, rows(kind), False, Watch())
             if outcome not in ("same", "code"):
                 connection.send((-1, f"original {name}", outcome, more))
         while (numbers := connection.recv()) is not None:
@@ -569,7 +581,7 @@ def work(connection, folder, seed):
                 name, data, attacked = damaged(seed, number, files)
                 path.write_bytes(data)
                 kind, expected = told[name]
-                result = outcome_of(path, name, expected, rows(kind), attacked, watch)
+                result = outcome_of(path, expected, rows(kind), attacked, watch)
                 connection.send((number, name, *result))
             connection.send(None)
 
