@@ -8,8 +8,8 @@ process of its own that may crash or hang. Every outcome is counted:
 - ``same``: predictions of the original, bit for bit;
 - ``other``: finite predictions of the right shape, from a file whose checksum was
   computed again after the edit, or taken off: somebody wrote another model;
-- ``scikit-learn``: an exception in a part of scikit-learn in such a file, whose numbers
-  surff does not check;
+- ``scikit-learn``: an exception or NaN of a part of scikit-learn in such a file, whose
+  numbers surff does not check;
 - anything else is a fault, printed with the number that repeats it (``--only``).
 
 The exit status says whether there were faults.
@@ -517,6 +517,8 @@ def outcome_of(path, told, X, attacked, watch):
         return "memory", ""
     if outcome == "other" and not attacked:
         return "silently different", more
+    if outcome == "not finite" and attacked and mixed:
+        return "scikit-learn", more
     if outcome == "raised by predict" and attacked and mixed:
         places = re.findall(r'File "([^"]*)"', more)
         if "sklearn" in Path(places[-1]).parts or "Input X contains" in more:
