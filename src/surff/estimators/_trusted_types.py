@@ -24,7 +24,7 @@ from surff.kernels import KERNELS, Product, Sum
 from surff.linear import AlphaPath, NormalEquations
 from surff.selection import SELECTORS
 
-__all__ = ["LOADERS", "MODULES", "TRUSTED_TYPES"]
+__all__ = ["LOADERS", "MODULES"]
 
 
 def _name(cls):
