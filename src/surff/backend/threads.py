@@ -8,6 +8,10 @@ Python threads do. numba's parallel layers are not used: one aborts the process 
 threads enter it at once, another does not survive a fork, and users call us from
 joblib, Dask and web servers. The pool is shared by all callers, its tasks never wait
 for one another, and a forked child builds its own.
+
+The caller of a pass over several ranges only waits. A signal reaches the main thread
+alone, so an interrupt meets neither compiled code there nor a caller that is pinned to
+one CPU.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -142,21 +146,36 @@ def map_slices(
     most = n_rows // minimum
     n_parts = min(n_threads(), most) if most > 1 else 1
     if n_parts == 1:
-        return [function(slice(0, n_rows))]
+        return [_interruptible(function, slice(0, n_rows))]
     bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]
     slices = [slice(*pair) for pair in itertools.pairwise(bounds)]
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+    futures: list[Future[Any]] = []
     with single_threaded_blas():
-        futures = [
-            _executor().submit(_start_on, cpus, i, function, slices[i])
-            for i in range(1, n_parts)
-        ]
         try:
-            first = _start_on(cpus, 0, function, slices[0])
+            for i, part in enumerate(slices):
+                futures.append(_executor().submit(_start_on, cpus, i, function, part))
+            wait(futures)
         finally:
             # Also after an error no thread may go on writing into the caller's arrays.
+            for future in futures:
+                future.cancel()
             wait(futures)
-    return [first, *(future.result() for future in futures)]
+    return [future.result() for future in futures]
+
+
+def _interruptible(function, part):
+    """Call ``function(part)``; an interrupt inside compiled code stays an interrupt.
+
+    numba calls a Python function back while a signal is pending, and reports the
+    `KeyboardInterrupt` as the cause of a `SystemError`.
+    """
+    try:
+        return function(part)
+    except SystemError as error:
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _start_on(cpus, i, function, part):
