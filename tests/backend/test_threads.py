@@ -252,3 +252,18 @@ def test_an_interrupt_inside_compiled_code_is_an_interrupt():
 
     with pytest.raises(KeyboardInterrupt):
         map_slices(interrupted, 1)
+
+
+def test_a_foreign_limit_that_outlives_a_pass_does_not_stay():
+    before = [library.num_threads for library in _threads._blas()]
+    _threads._set_blas_limits([2] * len(before))
+    try:
+        with single_threaded_blas():
+            other = threadpool_limits(2, user_api="blas")
+        other.restore_original_limits()  # to the one thread that it read inside ours
+        with single_threaded_blas():
+            pass
+        after = [library.num_threads for library in _threads._blas()]
+        assert after == [2] * len(before)
+    finally:
+        _threads._set_blas_limits(before)

@@ -32,6 +32,7 @@ __all__ = ["map_slices", "n_threads", "one_thread", "single_threaded_blas"]
 _lock = threading.Lock()
 _pool = None
 _blas_limits = None  # what BLAS was allowed before the first pass that now runs
+_owed = None  # what another library's limit, begun inside ours, will not give back
 _n_passes = 0
 _here = threading.local()  # ``alone`` on threads that are to use no others
 
@@ -73,10 +74,10 @@ def single_threaded_blas() -> Iterator[None]:
     The limit belongs to the process: meanwhile the products of other Python threads
     run on one thread, too.
     """
-    global _blas_limits, _n_passes
+    global _blas_limits, _n_passes, _owed
     with _lock:
         if _n_passes == 0:
-            _blas_limits = [library.num_threads for library in _blas()]
+            _blas_limits, _owed = _trusted_limits(), None
             _set_blas_limits([1] * len(_blas_limits))
         _n_passes += 1
     try:
@@ -85,7 +86,21 @@ def single_threaded_blas() -> Iterator[None]:
         with _lock:
             _n_passes -= 1
             if _n_passes == 0:
+                if any(library.num_threads != 1 for library in _blas()):
+                    _owed = _blas_limits
                 _set_blas_limits(_blas_limits)
+
+
+def _trusted_limits():
+    """Limits of BLAS now; not the ones that were ours and came back too late.
+
+    A limit of another library that begins inside a pass and ends after it reads our
+    one thread and restores it. We see that such a limit was there at the end of the
+    pass, so the next look at one thread everywhere is answered with what held before.
+    """
+    limits = [library.num_threads for library in _blas()]
+    late = _owed is not None and all(limit == 1 for limit in limits)
+    return _owed if late else limits
 
 
 def n_threads() -> int:
@@ -97,7 +112,7 @@ def n_threads() -> int:
     if getattr(_here, "alone", False):
         return 1
     with _lock:
-        limits = _blas_limits if _n_passes else [lib.num_threads for lib in _blas()]
+        limits = _blas_limits if _n_passes else _trusted_limits()
     return max(1, min([_n_cpus(), *(limit for limit in limits if limit)]))
 
 
