@@ -22,9 +22,9 @@ TIMEOUT = 60
 
 @pytest.fixture
 def four_threads(monkeypatch):
-    """Four threads whatever the machine: the caller's and a pool of this test's own."""
+    """Four threads whatever the machine, in a pool of this test's own."""
     monkeypatch.setattr(_threads, "n_threads", lambda: 4)
-    monkeypatch.setattr(_threads, "_n_cpus", lambda: 3)
+    monkeypatch.setattr(_threads, "_n_cpus", lambda: 4)
     monkeypatch.setattr(_threads, "_pool", None)
     yield
     if _threads._pool is not None:
@@ -230,3 +230,40 @@ def test_one_thread_alone():
             with ThreadPoolExecutor(1) as other:
                 assert other.submit(n_threads).result() == before
         assert n_threads() == before
+
+
+def test_the_calling_thread_is_never_pinned(four_threads, monkeypatch):
+    pinned = []
+    monkeypatch.setattr(
+        _threads.os,
+        "sched_setaffinity",
+        lambda pid, cpus: pinned.append(threading.current_thread()),
+        raising=False,
+    )
+    map_slices(lambda rows: None, 4, minimum=1)
+    assert threading.current_thread() not in pinned
+
+
+def test_an_interrupt_inside_compiled_code_is_an_interrupt():
+    def interrupted(rows):
+        raise SystemError("returned a result with an exception set") from (
+            KeyboardInterrupt()
+        )
+
+    with pytest.raises(KeyboardInterrupt):
+        map_slices(interrupted, 1)
+
+
+def test_a_foreign_limit_that_outlives_a_pass_does_not_stay():
+    before = [library.num_threads for library in _threads._blas()]
+    _threads._set_blas_limits([2] * len(before))
+    try:
+        with single_threaded_blas():
+            other = threadpool_limits(2, user_api="blas")
+        other.restore_original_limits()  # to the one thread that it read inside ours
+        with single_threaded_blas():
+            pass
+        after = [library.num_threads for library in _threads._blas()]
+        assert after == [2] * len(before)
+    finally:
+        _threads._set_blas_limits(before)

@@ -147,3 +147,14 @@ def test_two_processes_do_not_mix_their_lines(tmp_path):
     keys = {row_key(row) for row in ResultStore(path).rows}
     assert len(keys) == 100
     assert {key[KEY.index("method")] for key in keys} == set(methods)
+
+
+def test_a_line_cut_short_while_the_store_is_open_is_set_aside(tmp_path):
+    path = tmp_path / "results.jsonl"
+    store = ResultStore(path)
+    store.append([make_row(0), make_row(1)])
+    os.truncate(path, path.stat().st_size - 9)
+    cut = path.read_bytes().splitlines()[1]
+    store.append([make_row(2)])
+    assert [row["trial"] for row in ResultStore(path).rows] == [0, 2]
+    assert (tmp_path / "results.jsonl.broken").read_bytes() == cut + b"\n"

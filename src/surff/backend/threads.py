@@ -8,6 +8,10 @@ Python threads do. numba's parallel layers are not used: one aborts the process 
 threads enter it at once, another does not survive a fork, and users call us from
 joblib, Dask and web servers. The pool is shared by all callers, its tasks never wait
 for one another, and a forked child builds its own.
+
+The caller of a pass over several ranges only waits. A signal reaches the main thread
+alone, so an interrupt meets neither compiled code there nor a caller that is pinned to
+one CPU.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -28,6 +32,7 @@ __all__ = ["map_slices", "n_threads", "one_thread", "single_threaded_blas"]
 _lock = threading.Lock()
 _pool = None
 _blas_limits = None  # what BLAS was allowed before the first pass that now runs
+_owed = None  # what another library's limit, begun inside ours, will not give back
 _n_passes = 0
 _here = threading.local()  # ``alone`` on threads that are to use no others
 
@@ -69,10 +74,10 @@ def single_threaded_blas() -> Iterator[None]:
     The limit belongs to the process: meanwhile the products of other Python threads
     run on one thread, too.
     """
-    global _blas_limits, _n_passes
+    global _blas_limits, _n_passes, _owed
     with _lock:
         if _n_passes == 0:
-            _blas_limits = [library.num_threads for library in _blas()]
+            _blas_limits, _owed = _trusted_limits(), None
             _set_blas_limits([1] * len(_blas_limits))
         _n_passes += 1
     try:
@@ -81,7 +86,21 @@ def single_threaded_blas() -> Iterator[None]:
         with _lock:
             _n_passes -= 1
             if _n_passes == 0:
+                if any(library.num_threads != 1 for library in _blas()):
+                    _owed = _blas_limits
                 _set_blas_limits(_blas_limits)
+
+
+def _trusted_limits():
+    """Limits of BLAS now; not the ones that were ours and came back too late.
+
+    A limit of another library that begins inside a pass and ends after it reads our
+    one thread and restores it. We see that such a limit was there at the end of the
+    pass, so the next look at one thread everywhere is answered with what held before.
+    """
+    limits = [library.num_threads for library in _blas()]
+    late = _owed is not None and all(limit == 1 for limit in limits)
+    return _owed if late else limits
 
 
 def n_threads() -> int:
@@ -93,7 +112,7 @@ def n_threads() -> int:
     if getattr(_here, "alone", False):
         return 1
     with _lock:
-        limits = _blas_limits if _n_passes else [lib.num_threads for lib in _blas()]
+        limits = _blas_limits if _n_passes else _trusted_limits()
     return max(1, min([_n_cpus(), *(limit for limit in limits if limit)]))
 
 
@@ -142,21 +161,36 @@ def map_slices(
     most = n_rows // minimum
     n_parts = min(n_threads(), most) if most > 1 else 1
     if n_parts == 1:
-        return [function(slice(0, n_rows))]
+        return [_interruptible(function, slice(0, n_rows))]
     bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]
     slices = [slice(*pair) for pair in itertools.pairwise(bounds)]
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+    futures: list[Future[Any]] = []
     with single_threaded_blas():
-        futures = [
-            _executor().submit(_start_on, cpus, i, function, slices[i])
-            for i in range(1, n_parts)
-        ]
         try:
-            first = _start_on(cpus, 0, function, slices[0])
+            for i, part in enumerate(slices):
+                futures.append(_executor().submit(_start_on, cpus, i, function, part))
+            wait(futures)
         finally:
             # Also after an error no thread may go on writing into the caller's arrays.
+            for future in futures:
+                future.cancel()
             wait(futures)
-    return [first, *(future.result() for future in futures)]
+    return [future.result() for future in futures]
+
+
+def _interruptible(function, part):
+    """Call ``function(part)``; an interrupt inside compiled code stays an interrupt.
+
+    numba calls a Python function back while a signal is pending, and reports the
+    `KeyboardInterrupt` as the cause of a `SystemError`.
+    """
+    try:
+        return function(part)
+    except SystemError as error:
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _start_on(cpus, i, function, part):

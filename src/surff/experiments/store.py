@@ -123,6 +123,7 @@ class ResultStore:
         descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
         try:
             with _locked(descriptor):
+                self._set_broken_line_aside(descriptor)
                 size = os.fstat(descriptor).st_size
                 try:
                     if os.write(descriptor, content) != len(content):
@@ -135,6 +136,29 @@ class ResultStore:
             os.close(descriptor)
         for row in stored:
             self._rows.setdefault(row_key(row, self.key), row)
+
+    def _set_broken_line_aside(self, descriptor):
+        """Move a last line that another process cut short to a file next to it."""
+        size = os.fstat(descriptor).st_size
+        if not size:
+            return
+        os.lseek(descriptor, size - 1, os.SEEK_SET)
+        if os.read(descriptor, 1) == b"\n":
+            return
+        content = self.path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        aside = self.path.with_name(self.path.name + ".broken")
+        with aside.open("ab") as file:
+            file.write(content[whole:] + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.ftruncate(descriptor, whole)
+        logger.warning(
+            "%s: the last line was cut short while the store was open; it is now in "
+            "%s, and its trial runs again.",
+            self.path,
+            aside,
+        )
 
     def _read(self):
         with self.path.open("rb") as file, _locked(file.fileno()):
