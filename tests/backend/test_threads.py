@@ -1,5 +1,6 @@
 import contextlib
 import multiprocessing
+import os
 import subprocess
 import sys
 import threading
@@ -22,9 +23,9 @@ TIMEOUT = 60
 
 @pytest.fixture
 def four_threads(monkeypatch):
-    """Four threads whatever the machine, in a pool of this test's own."""
+    """Four threads whatever the machine: the caller's and a pool of this test's own."""
     monkeypatch.setattr(_threads, "n_threads", lambda: 4)
-    monkeypatch.setattr(_threads, "_n_cpus", lambda: 4)
+    monkeypatch.setattr(_threads, "_n_cpus", lambda: 3)
     monkeypatch.setattr(_threads, "_pool", None)
     yield
     if _threads._pool is not None:
@@ -120,7 +121,7 @@ def test_blas_is_single_threaded_inside_a_pass_and_restored_after(four_threads):
 
 @pytest.mark.skipif(not _threads._blas(), reason="threadpoolctl knows no BLAS here")
 def test_overlapping_passes_restore_the_limits_once(monkeypatch):
-    monkeypatch.setattr(_threads, "_n_cpus", lambda: 4)
+    monkeypatch.setattr(_threads, "_n_cpus", lambda: 3)
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         first, second = single_threaded_blas(), single_threaded_blas()
@@ -232,16 +233,51 @@ def test_one_thread_alone():
         assert n_threads() == before
 
 
-def test_the_calling_thread_is_never_pinned(four_threads, monkeypatch):
-    pinned = []
-    monkeypatch.setattr(
-        _threads.os,
-        "sched_setaffinity",
-        lambda pid, cpus: pinned.append(threading.current_thread()),
-        raising=False,
-    )
-    map_slices(lambda rows: None, 4, minimum=1)
-    assert threading.current_thread() not in pinned
+SIGNALS = """
+import os, signal, threading
+import numpy as np
+from surff.backend import threads
+
+threads.n_threads = lambda: 4
+
+class Stopped(Exception):
+    pass
+
+inside = False
+
+def stop(number, frame):
+    if inside:
+        raise Stopped
+
+signal.signal(signal.SIGINT, stop)
+cpus, stopped = os.sched_getaffinity(0), 0
+for wait in np.random.default_rng(0).uniform(0.0, 2e-3, size=300):
+    sender = threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT))
+    sender.start()
+    try:
+        inside = True
+        for _ in range(100):
+            threads.map_slices(lambda rows: None, 4, minimum=1)
+    except Stopped:
+        stopped += 1
+    inside = False
+    sender.join()
+    assert os.sched_getaffinity(0) == cpus
+print(stopped)
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="CPUs cannot be chosen here"
+)
+def test_a_signal_leaves_the_calling_thread_on_all_cpus():
+    """300 signals, most of them inside a pass of four threads."""
+    run = subprocess.run(
+        [sys.executable, "-c", SIGNALS],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) > 200
 
 
 def test_an_interrupt_inside_compiled_code_is_an_interrupt():

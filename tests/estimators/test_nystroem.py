@@ -555,7 +555,10 @@ def test_says_nothing_on_ordinary_data():
     [
         ({"n_components": 0}, "'n_components' parameter of NystroemFeatures must be"),
         ({"gamma": 0.0}, "'gamma' parameter of NystroemFeatures must be"),
-        ({"gamma": [0.1, 0.2]}, "gamma must be a positive number or 3 of them"),
+        (
+            {"gamma": [0.1, 0.2]},
+            "gamma must be a positive number or 3, one per feature",
+        ),
         ({"gamma": [0.1] * 3, "kernel": "poly"}, "gamma must be 'scale' or a number"),
         ({"kernel": "gauss"}, "'kernel' parameter of NystroemFeatures must be"),
         ({"kernel": max}, r"gamma, degree and coef0 must be left .* {'gamma': 0.3}"),

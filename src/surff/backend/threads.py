@@ -8,14 +8,11 @@ Python threads do. numba's parallel layers are not used: one aborts the process 
 threads enter it at once, another does not survive a fork, and users call us from
 joblib, Dask and web servers. The pool is shared by all callers, its tasks never wait
 for one another, and a forked child builds its own.
-
-The caller of a pass over several ranges only waits. A signal reaches the main thread
-alone, so an interrupt meets neither compiled code there nor a caller that is pinned to
-one CPU.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import itertools
@@ -27,7 +24,13 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["map_slices", "n_threads", "one_thread", "single_threaded_blas"]
+__all__ = [
+    "interruptible",
+    "map_slices",
+    "n_threads",
+    "one_thread",
+    "single_threaded_blas",
+]
 
 _lock = threading.Lock()
 _pool = None
@@ -161,34 +164,39 @@ def map_slices(
     most = n_rows // minimum
     n_parts = min(n_threads(), most) if most > 1 else 1
     if n_parts == 1:
-        return [_interruptible(function, slice(0, n_rows))]
+        with interruptible():
+            return [function(slice(0, n_rows))]
     bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]
     slices = [slice(*pair) for pair in itertools.pairwise(bounds)]
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
     futures: list[Future[Any]] = []
     with single_threaded_blas():
         try:
-            for i, part in enumerate(slices):
-                futures.append(_executor().submit(_start_on, cpus, i, function, part))
-            wait(futures)
+            for i in range(1, n_parts):
+                task = _start_on, cpus, i, function, slices[i]
+                futures.append(_executor().submit(*task))
+            with interruptible():
+                first = _start_on(cpus, 0, function, slices[0])
         finally:
             # Also after an error no thread may go on writing into the caller's arrays.
             for future in futures:
                 future.cancel()
             wait(futures)
-    return [future.result() for future in futures]
+    return [first, *(future.result() for future in futures)]
 
 
-def _interruptible(function, part):
-    """Call ``function(part)``; an interrupt inside compiled code stays an interrupt.
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Let an interrupt inside compiled code be a `KeyboardInterrupt`.
 
-    numba calls a Python function back while a signal is pending, and reports the
-    `KeyboardInterrupt` as the cause of a `SystemError`.
+    A signal that arrives while numba's dispatcher runs is handled there, and the
+    interpreter then finds a result together with an exception: a `SystemError` whose
+    cause is the interrupt.
     """
     try:
-        return function(part)
+        yield
     except SystemError as error:
-        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+        if isinstance(error.__cause__, KeyboardInterrupt):
             raise KeyboardInterrupt from error
         raise
 
@@ -202,6 +210,8 @@ def _start_on(cpus, i, function, part):
     """
     if len(cpus) > 1:
         with contextlib.suppress(OSError):  # a sandbox may forbid it
-            os.sched_setaffinity(0, {cpus[i % len(cpus)]})
-            os.sched_setaffinity(0, cpus)
+            # Both calls inside one call of C: no signal is handled between them, so an
+            # interrupt leaves no thread on one CPU.
+            masks = ({cpus[i % len(cpus)]}, cpus)
+            collections.deque(map(os.sched_setaffinity, (0, 0), masks), maxlen=0)
     return function(part)

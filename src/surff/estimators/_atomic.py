@@ -2,6 +2,8 @@
 
 import functools
 
+from surff.backend import interruptible
+
 __all__ = ["all_or_nothing"]
 
 
@@ -36,7 +38,8 @@ def all_or_nothing(again=True, private=()):
                 for name in [*vars(work)]:
                     if name in private or _is_result(name):
                         del vars(work)[name]
-            method(work, *args, **kwargs)
+            with interruptible():
+                method(work, *args, **kwargs)
             self.__dict__ = vars(work)
             return self
 
