@@ -177,10 +177,12 @@ def map_slices(
                 futures.append(_executor().submit(*task))
             with interruptible():
                 first = _start_on(cpus, 0, function, slices[0])
-        finally:
-            # Also after an error no thread may go on writing into the caller's arrays.
+        except BaseException:
             for future in futures:
                 future.cancel()
+            raise
+        finally:
+            # Also after an error no thread may go on writing into the caller's arrays.
             wait(futures)
     return [first, *(future.result() for future in futures)]
 
