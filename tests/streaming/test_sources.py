@@ -438,7 +438,7 @@ def test_missing_pyarrow_names_the_extra(monkeypatch, tmp_path):
         raise ImportError(name)
 
     (tmp_path / "rows.parquet").touch()
-    monkeypatch.setattr("surff.streaming.sources.importlib.import_module", refuse)
+    monkeypatch.setattr("surff.streaming.columns.importlib.import_module", refuse)
     with pytest.raises(ImportError, match=r"pip install 'surff\[files\]'"):
         ParquetRows(tmp_path / "rows.parquet", "y")
 

@@ -236,8 +236,10 @@ def n_blocks(values: Any) -> int:
 
 def blocks_of(values: Any) -> list[Any]:
     """Blocks of rows of a collection, lazy."""
-    delayed = values.to_delayed()
-    return delayed.ravel().tolist() if is_array(values) else list(delayed)
+    if is_array(values):
+        return values.to_delayed().ravel().tolist()
+    # Optimized, a frame of few columns joins files to larger blocks than others do.
+    return list(values.to_delayed(optimize_graph=False))
 
 
 def known_lengths(collections: Iterable[Any]) -> np.ndarray | None:
