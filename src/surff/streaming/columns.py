@@ -132,7 +132,9 @@ class NamedColumns:
         """Return a column as numbers, nan for missing ones."""
         column = column_of(batch, name)
         types, kind = pyarrow("types"), column.type
-        if types.is_boolean(kind) or types.is_decimal(kind) or types.is_null(kind):
+        if types.is_decimal(kind):
+            column = floats_of(column)
+        elif types.is_boolean(kind) or types.is_null(kind):
             column = column.cast(pyarrow().float64())
         elif not (types.is_integer(kind) or types.is_floating(kind)):
             role = "weights" if name == self.sample_weight else "features"
@@ -150,7 +152,7 @@ class NamedColumns:
                 "missing; drop such rows, or fill them."
             )
         if types.is_decimal(kind):
-            column = column.cast(pyarrow().float64())
+            column = floats_of(column)
         elif is_text(kind):
             return column.to_numpy(zero_copy_only=False).astype(str)
         elif not (
@@ -166,6 +168,11 @@ def column_of(batch: Any, name: str) -> Any:
     if pyarrow("types").is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return column
+
+
+def floats_of(decimals: Any) -> Any:
+    """Decimals as the nearest float64; pyarrow's own cast rounds twice."""
+    return decimals.cast(pyarrow().string()).cast(pyarrow().float64())
 
 
 def is_text(kind: Any) -> bool:

@@ -143,8 +143,9 @@ def utf8_of(
         if decoder is not None:
             try:
                 text = decoder.decode(data, is_last)
+                text = text if before else text.removeprefix("\ufeff")
                 before += len(data)
-                data = text.removeprefix("\ufeff").encode()
+                data = text.encode()
             except UnicodeError as error:
                 where = f"{path}, after byte {before}"
                 raise undecodable(where, error, encoding) from error
