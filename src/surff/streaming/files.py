@@ -167,6 +167,7 @@ class ArrowRows(NamedColumns):
         for i, fragment in enumerate(self.data.get_fragments()):
             first, where = 0, getattr(fragment, "path", None) or f"fragment {i}"
             with reading(where):
+                check_feather(fragment)
                 batches = fragment.to_batches(
                     schema=self.data.schema,
                     columns=self.wanted,
@@ -178,3 +179,17 @@ class ArrowRows(NamedColumns):
             while (batch := next_of(batches, where, first)) is not None:
                 yield self._block(batch, Block(None, where=where, first=first))
                 first += batch.num_rows
+
+
+def check_feather(fragment: Any) -> None:
+    """Refuse a damaged Feather file, since scanning one may crash the process.
+
+    pyarrow's scanner joins and cuts batches before anybody can look at their offsets.
+    The file is therefore read twice.
+    """
+    kind = getattr(fragment, "format", None)
+    if not isinstance(kind, pyarrow("dataset").IpcFileFormat):
+        return
+    with fragment.open() as file, pyarrow("ipc").open_file(file) as batches:
+        for i in range(batches.num_record_batches):
+            batches.get_batch(i).validate(full=True)
