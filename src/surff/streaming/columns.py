@@ -154,6 +154,14 @@ class NamedColumns:
         if types.is_decimal(kind):
             column = floats_of(column)
         elif is_text(kind):
+            # NumPy's text loses zeros at its end, and labels would become one.
+            zeros = pyarrow("compute").match_substring(column, "\0")
+            zeros = zeros.to_numpy(zero_copy_only=False)
+            if zeros.any():
+                raise SourceError(
+                    f"{block.locate(int(np.argmax(zeros)))}: the target {name!r} holds "
+                    "a character of code zero; write it as other text."
+                )
             return column.to_numpy(zero_copy_only=False).astype(str)
         elif not (
             types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)

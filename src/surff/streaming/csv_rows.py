@@ -346,8 +346,8 @@ class CsvRows(NamedColumns):
         if kind == "number":
             return "words" if any(word.strip() in TRUTH for word in words) else kind
         if kind == "whole" and self.target_dtype is None:
-            numbers = all(self._number(word) is not None for word in words)
-            return "number" if numbers else kind
+            whole = all(whole_number(word) is not None for word in words)
+            return kind if whole else "number"
         return kind
 
     def _number(self, word):

@@ -21,7 +21,7 @@ from surff.streaming.columns import (
     reading,
     stamps_of,
 )
-from surff.streaming.sources import Block
+from surff.streaming.sources import Block, SourceError
 
 __all__ = ["ArrowRows", "ParquetRows"]
 
@@ -77,7 +77,7 @@ class ParquetRows(NamedColumns):
     ) -> None:
         self.paths = files_of(path, SUFFIXES)
         first = self.paths[0]
-        with self._open(first) as file:
+        with self._open(first) as file, reading(first):
             names = file.schema_arrow.names
             index = index_columns(file.schema_arrow, first)
         self._set_columns(names, first, target, features, sample_weight, dtype, index)
@@ -103,7 +103,9 @@ class ParquetRows(NamedColumns):
     def __iter__(self) -> Iterator[Block]:
         for path in self.paths:
             with self._open(path) as file:
-                self._check_columns(file.schema_arrow.names, path)
+                with reading(path):
+                    names = file.schema_arrow.names
+                self._check_columns(names, path)
                 for group in range(file.num_row_groups):
                     first, where = 0, f"{path}, row group {group}"
                     batches = file.iter_batches(
@@ -112,6 +114,12 @@ class ParquetRows(NamedColumns):
                     while (batch := next_of(batches, where, first)) is not None:
                         yield self._block(batch, Block(None, where=where, first=first))
                         first += batch.num_rows
+                    n_rows = file.metadata.row_group(group).num_rows
+                    if first != n_rows:
+                        raise SourceError(
+                            f"{where}: the columns have {first} rows, but the file "
+                            f"says {n_rows}; it is damaged."
+                        )
 
 
 class ArrowRows(NamedColumns):
@@ -152,10 +160,9 @@ class ArrowRows(NamedColumns):
             )
         self.data = data
         where = "the data set"
-        self._set_columns(
-            data.schema.names, where, target, features, sample_weight, dtype,
-            index_columns(data.schema, where),
-        )  # fmt: skip
+        with reading(where):
+            names, index = data.schema.names, index_columns(data.schema, where)
+        self._set_columns(names, where, target, features, sample_weight, dtype, index)
         self._set_block_rows(block_rows)
 
     def stamps(self) -> dict[str, Stamp]:
