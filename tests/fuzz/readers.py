@@ -2,10 +2,11 @@
 
 ``python tests/fuzz/readers.py --n 20000 --seed 0`` writes small files of known kinds,
 mutates them, and reads each one twice: by a source of `surff.streaming`, and by
-Python's `csv`, `pyarrow.parquet.read_table` or `pyarrow.ipc`. Allowed is an error that names the
-file, or exactly the rows that the other reader finds; all else is a failure, which is
-printed with the number of its case. ``--case`` runs one case again. Readers run in a
-process of their own, so that a crash or a hang is counted and the next case goes on.
+Python's `csv`, `pyarrow.parquet.read_table` or `pyarrow.ipc`. Allowed is an error that
+names the file, or exactly the rows that the other reader finds; all else is a failure,
+which is printed with the number of its case. ``--case`` runs one case again. Readers
+run in a process of their own, so that a crash or a hang is counted and the next case
+goes on.
 """
 
 import argparse

@@ -190,9 +190,7 @@ def test_a_parquet_column_with_fewer_rows_than_the_file_says(tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pq.ParquetFile, "iter_batches", fewer)
-        with pytest.raises(
-            SourceError, match=r"have 3 rows, but .* 8; it is"
-        ):
+        with pytest.raises(SourceError, match=r"have 3 rows, but .* 8; it is"):
             list(source)
 
 
