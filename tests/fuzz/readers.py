@@ -362,6 +362,8 @@ def parquet_case(rng, folder):
             own = ["y", *source.feature_names]
             with contextlib.suppress(Exception):  # other metadata of pandas are damaged
                 own = [*pq.read_schema(path).empty_table().to_pandas().columns]
+            # Without its metadata an index is still known by its name, unlike pandas.
+            own = [name for name in own if not name.startswith("__index_level_")]
             if sorted(own) != sorted(columns):
                 raise ValueError("other features")
         return table_expected(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from surff.streaming.columns import Stamp
 from surff.streaming.dask_rows import DaskRows
 from surff.streaming.sources import Block, SourceError, block_length, read_ahead
 
@@ -80,7 +81,8 @@ class Passes:
             )
         self.source, self.check = source, check
         self.labels = None if labels is None else np.unique(labels)
-        self.n_rows, self._first, self._stamps = None, None, None
+        self.n_rows, self._first = None, None
+        self._stamps: dict[str, Stamp] = {}
 
     def __call__(self, gather: bool = True) -> AbstractContextManager[Iterator[Rows]]:
         """Start a pass: a context manager of an iterator of `Rows`.
@@ -173,7 +175,7 @@ class Passes:
         if not hasattr(self.source, "stamps"):
             return
         stamps = self.source.stamps()
-        for path, before in (self._stamps or {}).items():
+        for path, before in self._stamps.items():
             if stamps.get(path) != before:
                 raise SourceError(
                     f"{path}: the file has changed while it was read (bytes and time "
