@@ -207,9 +207,10 @@ class CsvRows(NamedColumns):
                     yield names
                     line += line_breaks(rows[:cut])
                     rows = rows[cut:]
+                n_lines = line_breaks(rows)
                 if rows.strip(b"\r\n"):
-                    yield Text(rows, path, line, self.delimiter)
-                line += line_breaks(rows)
+                    yield Text(rows, path, line, n_lines, self.delimiter)
+                line += n_lines
         if names is None:
             raise SourceError(f"{path}: the file is empty.")
 
@@ -256,16 +257,24 @@ class CsvRows(NamedColumns):
 
     def _parsed(self, text, names, kinds):
         """Table of the wanted columns of a text; widens ``kinds``."""
+        unknown = [name for name, kind in kinds.items() if kind is None]
+        if unknown:
+            self._widen(text, names, kinds, unknown)
         if None not in kinds.values():
             with contextlib.suppress(ValueError):
                 table = self._table(text, names, kinds)
                 return self._with_numbers(table, kinds, text)
-        table = self._table(text, names, dict.fromkeys(kinds))
-        table = self._as_text(table, text)
-        for name, kind in kinds.items():
-            words = table.column(name).unique().drop_null().to_pylist()
-            kinds[name] = self._wider(kind, words)
+        table = self._widen(text, names, kinds, kinds)
         return self._with_numbers(table, kinds, text)
+
+    def _widen(self, text, names, kinds, columns):
+        """Return columns as text, after ``kinds`` were widened to hold them."""
+        table = self._table(text, names, dict.fromkeys(columns))
+        table = self._as_text(table, text)
+        for name in columns:
+            words = table.column(name).unique().drop_null().to_pylist()
+            kinds[name] = self._wider(kinds[name], words)
+        return table
 
     def _table(self, text, names, kinds):
         """Table of columns of a text, as what they hold; of bytes for None."""

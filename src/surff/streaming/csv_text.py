@@ -56,12 +56,12 @@ class Text(NamedTuple):
     data: bytes
     path: str
     first: int  # number of the first line in the file
+    n_lines: int  # ends of lines
     delimiter: str
 
     def block(self, n_rows: int) -> Block:
         """Return a `Block` that knows its lines, still without values."""
-        ends = self.data.count(b"\n")
-        plain = n_rows == ends + (not self.data.endswith(b"\n"))
+        plain = n_rows == self.n_lines + (not self.data.endswith((b"\n", b"\r")))
         numbered = None if plain else self.line_of
         return Block(None, None, None, self.path, self.first, "line", numbered)
 
@@ -199,6 +199,8 @@ def end_by_steps(data: bytes, delimiter: bytes) -> tuple[int, bool]:
 
 def first_row(data: bytes, delimiter: bytes) -> int:
     """Where the first row ends."""
+    if b'"' not in data[: data.find(b"\n") + 1]:
+        data = data[: data.find(b"\n") + 1] or data
     for start, end, _ in outside_quotes(data, delimiter):
         for i in range(start, end):
             if data[i] in b"\r\n":
