@@ -148,6 +148,47 @@ def test_float32_rows_stay_float32():
     assert_same(model, local, rtol=1e-3)
 
 
+def test_reordered_partitions_of_files_stay_together(tmp_path):
+    # Optimized alone, y of one column has fewer and larger blocks than X.
+    pytest.importorskip("pyarrow", reason="pyarrow is an extra: files")
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=Y)
+    for i in range(3):
+        frame[500 * i : 500 * i + 500].to_parquet(tmp_path / f"{i}.parquet")
+    read = dd.read_parquet(tmp_path)
+    for part in (read, read.partitions[[2, 0, 1]], read[read.a > 0].partitions[::-1]):
+        model = KernelRidgeRegressor(features(), alphas=0.7)
+        model.fit(part[list("abc")], part["y"])
+        local = part.compute()
+        assert_same(model, clone(model).fit(local[list("abc")], local["y"]))
+
+
+def test_rows_of_x_and_y_in_other_orders_are_named():
+    frame, y = frames()
+
+    def swapped(part):
+        return part[::-1]
+
+    with pytest.raises(SourceError, match=r"block \d: y holds the rows of X in an"):
+        KernelRidgeRegressor(features(), alphas=0.7).fit(
+            frame, y.map_partitions(swapped)
+        )
+
+
+def test_columns_in_another_order_in_one_partition_are_named():
+    frame = pd.DataFrame(X, columns=list("abc"))
+    parts = [frame[:700], frame[700:][["b", "a", "c"]]]
+    lazy = dd.from_delayed(
+        [dask.delayed(lambda part: part)(part) for part in parts],
+        meta=frame[:0],
+        verify_meta=False,
+    )
+    model = KernelRidgeRegressor(features(), alphas=0.7).fit(frame, Y)
+    with pytest.raises(SourceError, match=r"block 1: .*(?s:.)*same order"):
+        clone(model).fit(lazy, Y)
+    with pytest.raises(SourceError, match="verify_meta=True"):
+        model.predict(lazy)
+
+
 @pytest.mark.parametrize("parts", [1, 4])
 def test_dataframes_of_unknown_lengths(parts):
     frame, y = frames(parts=parts)

@@ -4,7 +4,9 @@ Sources of rows block by block, checked passes over them, reductions that run he
 the workers that hold the rows, and uniform samples of rows. It may import `backend`.
 """
 
+from surff.streaming.csv_rows import *
 from surff.streaming.dask_rows import *
+from surff.streaming.files import *
 from surff.streaming.passes import *
 from surff.streaming.sample import *
 from surff.streaming.sources import *

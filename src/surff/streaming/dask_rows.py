@@ -236,8 +236,14 @@ def n_blocks(values: Any) -> int:
 
 def blocks_of(values: Any) -> list[Any]:
     """Blocks of rows of a collection, lazy."""
-    delayed = values.to_delayed()
-    return delayed.ravel().tolist() if is_array(values) else list(delayed)
+    if is_array(values):
+        return values.to_delayed().ravel().tolist()
+    blocks = list(values.to_delayed())
+    if len(blocks) != values.npartitions:
+        # Optimized, few columns of many files are joined to larger blocks, and the
+        # blocks of X and y would no longer hold the same rows.
+        blocks = list(values.to_delayed(optimize_graph=False))
+    return blocks
 
 
 def known_lengths(collections: Iterable[Any]) -> np.ndarray | None:
@@ -259,7 +265,18 @@ def first_row(block: Any) -> Any:
 
 
 def block_of(i: int, X: Any, y: Any, sample_weight: Any) -> Block:
-    """`Block` number ``i``."""
+    """`Block` number ``i``; frames must have their rows in one order."""
+    for name, values in (("y", y), ("sample_weight", sample_weight)):
+        if hasattr(X, "index") and hasattr(values, "index"):
+            own, other = X.index, values.index
+            if own.equals(other) or len(own) != len(other):
+                continue
+            if own.sort_values().equals(other.sort_values()):
+                raise SourceError(
+                    f"block {i}: {name} holds the rows of X in another order, as its "
+                    "index says; shuffled frames must be persisted before X and "
+                    f"{name} are taken from them."
+                )
     return Block(X, y, sample_weight, f"block {i}")
 
 
@@ -306,15 +323,35 @@ def _lazy(X, of_block, model, item, like):
         import pandas as pd
 
         frame = (pd.Series if like.ndim == 1 else pd.DataFrame)(like[:0])
-        return X.map_partitions(
-            framed, of_block, model=model, item=item, meta=frame
-        ).to_dask_array()
+        options = {"model": model, "item": item, "meta": frame}
+        result = X.map_partitions(framed, of_block, **options).to_dask_array()
+        check_graph(X, result)
+        return result
     columns = {"drop_axis": 1} if like.ndim == 1 else {}
     chunks = (X.chunks[0], *((n,) for n in like.shape[1:]))
     return X.map_blocks(
         of_block, model=model, item=item, dtype=like.dtype, chunks=chunks,
         meta=like[:0], **columns,
     )  # fmt: skip
+
+
+def check_graph(X: Any, result: Any) -> None:
+    """Refuse what Dask cannot compute, of a frame of parts that were not verified.
+
+    dask.array fails to optimize the graph of such a frame, with an error that names
+    nothing.
+    """
+    from dask.array.optimization import optimize
+
+    if not any(getattr(part, "verify_meta", True) is False for part in X.expr.walk()):
+        return
+    try:
+        optimize(result.dask, result.__dask_keys__())
+    except (KeyError, ValueError) as error:
+        raise SourceError(
+            f"Dask cannot make an array of this dataframe ({error}); make it by "
+            "from_delayed(..., verify_meta=True), or persist it first."
+        ) from error
 
 
 def mapped(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from surff.streaming.columns import Stamp
 from surff.streaming.dask_rows import DaskRows
 from surff.streaming.sources import Block, SourceError, block_length, read_ahead
 
@@ -82,6 +83,7 @@ class Passes:
         self.labels = None if labels is None else np.unique(labels)
         self.n_rows: int | None = None
         self._first: Any = None  # kind and dtype of the first block
+        self._stamps: dict[str, Stamp] = {}
 
     def __call__(self, gather: bool = True) -> AbstractContextManager[Iterator[Rows]]:
         """Start a pass: a context manager of an iterator of `Rows`.
@@ -153,11 +155,13 @@ class Passes:
 
     def _checked(self):
         start = 0
+        self._look_at_files()
         for block in self.source:
             rows = self.checked_block(start, block)
             if rows is not None:
                 yield rows
                 start += rows.X.shape[0]
+        self._look_at_files()
         if start == 0:
             raise SourceError("the source has no rows.")
         if self.n_rows not in (None, start):
@@ -166,6 +170,20 @@ class Passes:
                 "another; it must give the same ones."
             )
         self.n_rows = start
+
+    def _look_at_files(self):
+        """Refuse files that are not as they were when the first pass began."""
+        if not hasattr(self.source, "stamps"):
+            return
+        stamps = self.source.stamps()
+        for path, before in self._stamps.items():
+            if stamps.get(path) != before:
+                raise SourceError(
+                    f"{path}: the file has changed while it was read (bytes and time "
+                    f"{before}, now {stamps.get(path)}); every pass must give the same "
+                    "rows. Try again when nothing writes to it."
+                )
+        self._stamps = stamps
 
     def checked_block(self, start: int, block: Block) -> Rows | None:
         """Check a block; None if it has no rows."""
@@ -291,5 +309,7 @@ def explained(error: ValueError, block: Block, names: list[str] | None) -> Sourc
         if part == "X":
             named = [str(j) if names is None else repr(names[j]) for j in columns[:10]]
             part = f"column {', '.join(named)} of X"
-        return SourceError(f"{place}: {part} is NaN or infinity.")
+        return SourceError(
+            f"{place}: {part} is NaN or infinity; fill such values or drop such rows."
+        )
     return SourceError(f"{block.where}: {error}")
