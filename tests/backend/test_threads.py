@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -283,9 +284,9 @@ def test_a_signal_leaves_the_calling_thread_on_all_cpus():
 
 def test_an_interrupt_inside_compiled_code_is_an_interrupt():
     def interrupted(rows):
-        raise SystemError("returned a result with an exception set") from (
-            KeyboardInterrupt()
-        )
+        inner = SystemError("returned a result with an exception set")
+        inner.__cause__ = KeyboardInterrupt()
+        raise SystemError("returned a result with an exception set") from inner
 
     with pytest.raises(KeyboardInterrupt):
         map_slices(interrupted, 1)
@@ -304,3 +305,12 @@ def test_a_foreign_limit_that_outlives_a_pass_does_not_stay():
         assert after == [2] * len(before)
     finally:
         _threads._set_blas_limits(before)
+
+
+def test_interrupted_fits_are_interrupts_and_leave_nothing():
+    script = Path(__file__).parents[1] / "fuzz" / "interrupts.py"
+    run = subprocess.run(
+        [sys.executable, script, "--n", "5", "--rows", "3000", "--columns", "3"],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout + run.stderr

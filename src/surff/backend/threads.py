@@ -36,16 +36,16 @@ _lock = threading.Lock()
 _pool = None
 _blas_limits = None  # what BLAS was allowed before the first pass that now runs
 _owed = None  # what another library's limit, begun inside ours, will not give back
-_n_passes = 0
+_passes: set[object] = set()  # that run now
 _here = threading.local()  # ``alone`` on threads that are to use no others
 
 
 def _forget_parent():
     """Drop the parent's threads and passes in a forked child, which has neither."""
-    global _lock, _pool, _n_passes
+    global _lock, _pool
     _lock, _pool = threading.Lock(), None
-    if _n_passes:
-        _n_passes = 0
+    if _passes:
+        _passes.clear()
         _set_blas_limits(_blas_limits)
 
 
@@ -77,21 +77,31 @@ def single_threaded_blas() -> Iterator[None]:
     The limit belongs to the process: meanwhile the products of other Python threads
     run on one thread, too.
     """
-    global _blas_limits, _n_passes, _owed
-    with _lock:
-        if _n_passes == 0:
-            _blas_limits, _owed = _trusted_limits(), None
-            _set_blas_limits([1] * len(_blas_limits))
-        _n_passes += 1
+    global _blas_limits, _owed
+    own = object()
     try:
+        with _lock:
+            if not _passes:
+                _blas_limits, _owed = _trusted_limits(), None
+                _passes.add(own)
+                _set_blas_limits([1] * len(_blas_limits))
+            _passes.add(own)
         yield
     finally:
-        with _lock:
-            _n_passes -= 1
-            if _n_passes == 0:
-                if any(library.num_threads != 1 for library in _blas()):
-                    _owed = _blas_limits
-                _set_blas_limits(_blas_limits)
+        interrupt = None
+        while True:  # an interrupt waits until the limits are given back
+            try:
+                with _lock:
+                    _passes.discard(own)
+                    if not _passes and _blas_limits is not None:
+                        if any(library.num_threads != 1 for library in _blas()):
+                            _owed = _blas_limits
+                        _set_blas_limits(_blas_limits)
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
 
 
 def _trusted_limits():
@@ -115,7 +125,7 @@ def n_threads() -> int:
     if getattr(_here, "alone", False):
         return 1
     with _lock:
-        limits = _blas_limits if _n_passes else _trusted_limits()
+        limits = _blas_limits if _passes else _trusted_limits()
     return max(1, min([_n_cpus(), *(limit for limit in limits if limit)]))
 
 
@@ -191,14 +201,17 @@ def map_slices(
 def interruptible() -> Iterator[None]:
     """Let an interrupt inside compiled code be a `KeyboardInterrupt`.
 
-    A signal that arrives while numba's dispatcher runs is handled there, and the
-    interpreter then finds a result together with an exception: a `SystemError` whose
-    cause is the interrupt.
+    A signal that arrives while numba calls a function of Python is handled there, and
+    the interpreter finds results together with an exception, at one or two levels: a
+    `SystemError` that the interrupt has caused.
     """
     try:
         yield
     except SystemError as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):
+        cause = error.__cause__
+        while isinstance(cause, SystemError):
+            cause = cause.__cause__
+        if isinstance(cause, KeyboardInterrupt):
             raise KeyboardInterrupt from error
         raise
 
