@@ -3,6 +3,7 @@ import pickle
 
 import array_api_strict as xp
 import numpy as np
+import pytest
 from numpy.testing import assert_array_equal
 from sklearn import config_context
 
@@ -78,7 +79,10 @@ def test_backends_make_arrays_of_their_library():
 
 def test_a_fit_of_another_librarys_arrays_stays_there():
     X = np.random.default_rng(0).normal(size=(200, 3))
-    with config_context(array_api_dispatch=True):
-        model = KernelRidgeRegressor(FourierFeatures(20, random_state=0))
-        model.fit(xp.asarray(X), xp.asarray(X[:, 0]))
-        assert not backend_of(model.predict(xp.asarray(X))).is_numpy
+    try:
+        with config_context(array_api_dispatch=True):
+            model = KernelRidgeRegressor(FourierFeatures(20, random_state=0))
+            model.fit(xp.asarray(X), xp.asarray(X[:, 0]))
+            assert not backend_of(model.predict(xp.asarray(X))).is_numpy
+    except ImportError as error:
+        pytest.skip(f"scikit-learn dispatches no arrays here: {error}")

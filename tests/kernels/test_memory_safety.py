@@ -155,7 +155,9 @@ BROKEN = [
 @pytest.mark.parametrize("how", BROKEN)
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix])
 def test_sparse_rows_that_lead_out_of_the_matrix_are_refused(how, form):
-    X = sparse.random_array((40, 30), density=0.2, rng=np.random.default_rng(0))
+    X = sparse.random_array(
+        (40, 30), density=0.2, random_state=np.random.default_rng(0)
+    )
     X = broken(form(X), how)
     frequencies = np.ones((S, 30))
     for function in (
@@ -170,7 +172,11 @@ def test_sparse_rows_that_lead_out_of_the_matrix_are_refused(how, form):
 @pytest.mark.parametrize("how", BROKEN)
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix])
 def test_models_refuse_sparse_rows_that_lead_out_of_the_matrix(how, form):
-    X = form(sparse.random_array((40, 30), density=0.2, rng=np.random.default_rng(0)))
+    X = form(
+        sparse.random_array(
+            (40, 30), density=0.2, random_state=np.random.default_rng(0)
+        )
+    )
     model = KernelRidgeRegressor(FourierFeatures(6, gamma=1.0)).fit(X, np.arange(40.0))
     bad = broken(X, how)
     for function in (
@@ -184,7 +190,9 @@ def test_models_refuse_sparse_rows_that_lead_out_of_the_matrix(how, form):
 
 
 def test_coordinates_that_lead_out_of_the_matrix_are_refused():
-    X = sparse.random_array((40, 30), density=0.2, rng=np.random.default_rng(0))
+    X = sparse.random_array(
+        (40, 30), density=0.2, random_state=np.random.default_rng(0)
+    )
     for axis in (0, 1):
         for index in (2**29, -3):
             bad = X.copy()
@@ -196,7 +204,9 @@ def test_coordinates_that_lead_out_of_the_matrix_are_refused():
 
 
 def test_other_sparse_forms_still_serve():
-    X = sparse.random_array((40, 30), density=0.2, rng=np.random.default_rng(0))
+    X = sparse.random_array(
+        (40, 30), density=0.2, random_state=np.random.default_rng(0)
+    )
     frequencies = np.random.default_rng(1).normal(size=(S, 30))
     expected = fourier_features(X.tocsr(), frequencies)
     for form in ("csc", "coo", "lil", "dok", "dia", "bsr"):
@@ -204,7 +214,9 @@ def test_other_sparse_forms_still_serve():
 
 
 def test_nystroem_map_refuses_landmarks_that_lead_out_of_the_matrix():
-    C = sparse.random_array((6, 300), density=0.05, rng=np.random.default_rng(0))
+    C = sparse.random_array(
+        (6, 300), density=0.05, random_state=np.random.default_rng(0)
+    )
     C = broken(C.tocsr(), 2**29)
     with pytest.raises(ValueError, match=r"^landmarks .*sparse"):
         NystroemMap(SpectralKernel(Gaussian(), 1.0), C, np.eye(6), np.float64)

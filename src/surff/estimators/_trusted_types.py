@@ -194,7 +194,7 @@ LOADERS: dict[str, tuple[str, ...]] = {
             for format_ in ("csr", "csc")
             for kind in ("array", "matrix")
         ],
-        ("SparseMatrixNode",),
+        ("SparseMatrixNode", "ObjectNode"),  # the second up to skops 0.13
     ),
     _name(AlphaPath): ("TupleNode",),
     "numpy.dtype": ("DTypeNode",),
