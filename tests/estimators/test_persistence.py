@@ -641,7 +641,10 @@ def test_sparse_landmarks_load_or_are_refused(kind, tmp_path):
     assert_array_equal(again.decision_function(X), model.decision_function(X))
 
     def corrupt(schema, members):
-        file = attributes(schema, "features_")["landmarks_"]["file"]
+        node = attributes(schema, "features_")["landmarks_"]
+        if "file" not in node:
+            pytest.skip("skops before 0.14 stores csr_array attribute by attribute")
+        file = node["file"]
         with np.load(io.BytesIO(members[file])) as parts:
             parts = dict(parts)
         parts["indices"] = np.full_like(parts["indices"], 2**30)
