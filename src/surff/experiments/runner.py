@@ -8,6 +8,7 @@ its rows among all that a store holds.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -44,7 +45,7 @@ class Trial(NamedTuple):
     cost: float
 
 
-class Experiment:
+class Experiment(ABC):
     """What `run` and `select_rows` ask of an experiment; base class of the configs."""
 
     #: Names by whose values rows are told apart, in the store.
@@ -62,16 +63,16 @@ class Experiment:
     #: Names by which rows are sorted.
     ORDER: ClassVar[tuple[str, ...]] = ("dataset", "multiple", "method", "trial")
 
+    @abstractmethod
     def plan(self) -> Iterator[tuple[str, int, int, Sequence[str]]]:
         """Yield data set, multiple, trial and methods, in the order in which they run.
 
         Every method that has rows is yielded, whether it can run here or not.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def cost(self, dataset: str, multiple: int, methods: Sequence[str]) -> float:
         """Cost of a trial; only ratios matter, the time left is told from them."""
-        raise NotImplementedError
 
     @property
     def all_methods(self) -> tuple[str, ...]:
