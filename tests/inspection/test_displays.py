@@ -209,6 +209,7 @@ def test_alpha_path_with_zero_keeps_it_on_the_axis():
             1,
         ),
         ({"cv": "gcv"}, "negative GCV error", 0),
+        ({"cv": "evidence"}, "log marginal likelihood", 0),
         ({"cv": "loo"}, "leave-one-out R2", 0),
         ({"cv": ShuffleSplit(1, random_state=0)}, "held-out R2", 0),
     ],

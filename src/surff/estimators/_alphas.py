@@ -78,7 +78,7 @@ def scored_path(criterion, alphas, per_target=False):
         return scores if per_target else scores.mean(axis=2)
 
     if alphas is None:
-        return grown_path(criterion, score)
+        return criterion.refined(grown_path(criterion, score), score)
     path = AlphaPath(alphas, score(alphas))
     missing = np.isnan(path.scores).reshape(len(alphas), -1).any(axis=1)
     singular = alphas[missing]

@@ -106,7 +106,7 @@ RIDGE_CONSTRAINTS = {
         "array-like",
     ],
     "gammas": [None, StrOptions({"auto"}), "array-like"],
-    "cv": [StrOptions({"gcv", "loo"}), "cv_object"],
+    "cv": [StrOptions({"gcv", "loo", "evidence"}), "cv_object"],
     "scoring": [None, str, callable],
     "fit_intercept": ["boolean"],
     "solver": [StrOptions({*SOLVERS, "cg", "auto"})],
@@ -200,6 +200,10 @@ class BaseKernelRidge(LinearOnFeatures):
             self.equations_ = choice.total
             self._offset = asarray_like(offset, like, wide_dtype(like))
             self._with_intercept = bool(self.fit_intercept)
+            self._take_noise(choice)
+
+    def _take_noise(self, choice):
+        """Set what the posterior needs of the folds; the regressor does."""
 
     @property
     def target_offset(self) -> np.ndarray:
@@ -319,7 +323,7 @@ class BaseKernelRidge(LinearOnFeatures):
         if self.solver == "cg":
             return NumpyOnly("solver", self.solver, "'cholesky' or 'eigh'")
         if isinstance(self.cv, str) and self.cv == "loo":
-            return NumpyOnly("cv", self.cv, "'gcv' or folds")
+            return NumpyOnly("cv", self.cv, "'gcv', 'evidence' or folds")
         if self.scoring not in self._streamed_scoring:
             return NumpyOnly(
                 "scoring", self.scoring, f"one of {self._streamed_scoring}"
@@ -340,7 +344,7 @@ class BaseKernelRidge(LinearOnFeatures):
 
 
 #: Results of a fit whose names do not end in an underscore.
-PRIVATE_RESULTS = ("_offset", "_multilabel", "_with_intercept")
+PRIVATE_RESULTS = ("_offset", "_multilabel", "_with_intercept", "_held_out_noise")
 
 
 def without_targets(X, y, first):

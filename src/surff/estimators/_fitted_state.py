@@ -27,7 +27,7 @@ from surff.estimators.nystroem import NystroemFeatures
 from surff.estimators.ridge import KernelRidgeClassifier
 from surff.linear import AlphaPath, NormalEquations
 
-__all__ = ["check_fitted_state", "reachable"]
+__all__ = ["check_fitted_state", "check_nothing_derived", "reachable"]
 
 #: What products with ordinary rows may multiply numbers by before they overflow.
 ROOM = 1e6
@@ -63,6 +63,13 @@ def check_fitted_state(model: Any) -> None:
         for part in parts:
             if isinstance(part, cls):
                 check(part)
+
+
+def check_nothing_derived(model: Any) -> None:
+    """Refuse a loaded model with results that follow from others: none are written."""
+    for part in reachable(model):
+        if isinstance(part, LinearOnFeatures):
+            _require("_posterior_" not in vars(part), part, "_posterior_", "left out")
 
 
 def reachable(root: Any) -> Iterator[Any]:
@@ -319,7 +326,6 @@ def _check_features(features: Any):
 def _check_linear(model: Any):
     """A model on features that are checked already: what multiplies them."""
     _check_parameters(model)
-    _require("_posterior_" not in vars(model), model, "_posterior_", "left out")
     if not _is_fitted(model):
         return
     features = model.features_
@@ -361,6 +367,9 @@ def _check_linear(model: Any):
             "_with_intercept",
             "True or False",
         )
+    if vars(model).get("_held_out_noise") is not None:
+        noise = _array(model, "_held_out_noise", (k,))
+        _require(np.all(noise >= 0), model, "_held_out_noise", ">= 0")
     if "calibration_" in vars(model) or getattr(model, "probability", False):
         curves = _array(model, "calibration_", (k, 2))
         _require(

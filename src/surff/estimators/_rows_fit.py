@@ -24,10 +24,10 @@ from surff.estimators._alphas import (
 )
 from surff.estimators._linear import checked_features, fitted_features, refitting
 from surff.linear import (
+    FORMULAS,
     AlphaPath,
     Criterion,
     Data,
-    GeneralizedCrossValidation,
     HeldOutPasses,
     HeldOutSplits,
     LeaveOneOut,
@@ -107,11 +107,12 @@ def target_offset(Y, sample_weight, fit_intercept):
     return np.average(Y, axis=0, weights=sample_weight)
 
 
-def refuse_scoring(scoring):
-    """Refuse a scorer where the GCV error is minimised."""
+def refuse_scoring(scoring, cv):
+    """Refuse a scorer where a formula says what is best."""
     if scoring is not None:
+        does = {"gcv": "minimises the GCV error", "evidence": "maximises the evidence"}
         raise ValueError(
-            f"cv='gcv' minimises the GCV error: scoring must be None, got {scoring!r}."
+            f"cv={cv!r} {does[cv]}: scoring must be None, got {scoring!r}."
         )
 
 
@@ -253,12 +254,13 @@ class RowsFit:
         by_formula = isinstance(model.cv, str)
         if by_formula and solver == "cg":
             raise ValueError(
-                "cv='gcv' and 'loo' need the normal equations, which solver='cg' does "
-                f"not form: cv must be an int or a splitter, got {model.cv!r}."
+                "cv='gcv', 'loo' and 'evidence' need the normal equations, which "
+                "solver='cg' does not form: cv must be an int or a splitter, got "
+                f"{model.cv!r}."
             )
-        if by_formula and model.cv == "gcv":
-            refuse_scoring(model.scoring)
-            return GeneralizedCrossValidation.of_rows(data, solving)
+        if by_formula and model.cv in FORMULAS:
+            refuse_scoring(model.scoring, model.cv)
+            return FORMULAS[model.cv].of_rows(data, solving)
         scorer = self.targets.scorer(data, y, self.Y)
         if by_formula:
             return LeaveOneOut(data, solving, scorer)

@@ -24,9 +24,9 @@ from surff.estimators._rows_fit import (
 )
 from surff.estimators.base import LooksAt
 from surff.linear import (
+    FORMULAS,
     Data,
     FoldsOfSource,
-    GeneralizedCrossValidation,
     RefittedFolds,
     Solving,
     Split,
@@ -46,15 +46,21 @@ class Way(enum.Enum):
     SUMS = "to sums over all rows, which workers form"
 
 
+def by_formula(cv, *names):
+    """Whether ``cv`` is one of some names."""
+    return isinstance(cv, str) and cv in names
+
+
 def choice_from_equations(model, features, data, equations, like):
-    """`Choice` of alpha by GCV, unless there is one only."""
+    """`Choice` of alpha by a formula, GCV by default, unless there is one only."""
     solver = direct_solver(model, like)
     alphas = checked_alphas(model.alphas)
     if alphas is not None and len(alphas) == 1:
         return Choice(features, data, solver, equations, float(alphas[0]))
-    refuse_zero(alphas, "gcv")
+    formula = "evidence" if by_formula(model.cv, "evidence") else "gcv"
+    refuse_zero(alphas, formula)
     solving = Solving(model.fit_intercept, solver)
-    criterion = GeneralizedCrossValidation(equations, solving)
+    criterion = FORMULAS[formula](equations, solving)
     path = scored_path(criterion, alphas, model.alpha_per_target)
     return Choice(features, data, solver, equations, *best_alpha(path), path, criterion)
 
@@ -147,7 +153,8 @@ class SourceFit:
             )
         alphas = checked_alphas(self.model.alphas)
         path = scored_path(criterion, alphas, self.model.alpha_per_target)
-        return Choice(features, data, solver, equations.total, *best_alpha(path), path)
+        best = best_alpha(path)
+        return Choice(features, data, solver, equations.total, *best, path, criterion)
 
     def _survey(self):
         """Look at the source: a sample, the labels; returns the spread of the entries.
@@ -201,9 +208,9 @@ class SourceFit:
         alphas = checked_alphas(model.alphas)
         if alphas is not None and len(alphas) == 1:
             return 0
-        if isinstance(model.cv, str) and model.cv == "gcv":
-            refuse_scoring(model.scoring)
-            refuse_zero(alphas, "gcv")
+        if by_formula(model.cv, *FORMULAS):
+            refuse_scoring(model.scoring, model.cv)
+            refuse_zero(alphas, model.cv)
             return 0
         if model.scoring not in self.targets.streamed_scoring:
             names = [name for name in self.targets.streamed_scoring if name]
@@ -216,6 +223,6 @@ class SourceFit:
         if isinstance(model.cv, numbers.Integral) and model.cv > 1:
             return int(model.cv)
         raise ValueError(
-            "cv must be an int above 1, None or 'gcv' to fit from a source, whose rows "
-            f"are not all there to be split, got {model.cv!r}."
+            "cv must be an int above 1, None, 'gcv' or 'evidence' to fit from a "
+            f"source, whose rows are not all there to be split, got {model.cv!r}."
         )

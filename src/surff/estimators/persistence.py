@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from surff.estimators._fitted_state import check_fitted_state
+from surff.estimators._fitted_state import check_fitted_state, check_nothing_derived
 from surff.estimators._model_file import checked_file, sealed, write_whole
 from surff.estimators._trusted_types import LOADERS, TRUSTED_TYPES
 
@@ -143,6 +143,7 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
         model = skops.loads(data, trusted=found)
         if not _is_estimator(model):
             raise ValueError(f"it holds no estimator but {type(model).__name__}")
+        check_nothing_derived(model)
         check_fitted_state(model)
     return model
 

@@ -25,7 +25,6 @@ from surff.backend import (
     Array,
     labels_like,
     namespace_of,
-    other_namespace,
     to_numpy,
     to_numpy_if_dispatched,
     validated,
@@ -40,6 +39,11 @@ from surff.estimators._base_ridge import (
     streams,
 )
 from surff.estimators._linear import LARGEST_NUMBER, weight_of_rows, winning_labels
+from surff.estimators._posterior import (
+    PosteriorOfRidge,
+    looks_at_targets,
+    noise_of_folds,
+)
 from surff.estimators._targets import one_vs_rest
 from surff.linear import (
     R2,
@@ -48,8 +52,6 @@ from surff.linear import (
     ScorerOf,
     SquaredError,
     platt_curve,
-    posterior,
-    standard_deviations,
 )
 from surff.streaming import DaskRows, is_dask, over_blocks, without_sums
 
@@ -92,7 +94,7 @@ class ScoresWorkers:
 
 
 class KernelRidgeRegressor(
-    ScoresWorkers, MultiOutputMixin, RegressorMixin, BaseKernelRidge
+    ScoresWorkers, MultiOutputMixin, RegressorMixin, PosteriorOfRidge, BaseKernelRidge
 ):
     r"""Kernel ridge regression on streamed random features.
 
@@ -114,12 +116,14 @@ class KernelRidgeRegressor(
         Bandwidths to choose from together with alpha, by the same score, each with the
         same draws: None keeps that of ``features``, "auto" walks from it in factors of
         two while the score rises. Costs a fit each.
-    cv : int, splitter, iterable, "gcv" or "loo", default=5
+    cv : int, splitter, iterable, "gcv", "loo" or "evidence", default=5
         Cross-validation, see `sklearn.model_selection.check_cv`; "gcv" is generalised
         cross-validation, without a second pass over the data, "loo" exact
-        leave-one-out; both count a weight w as w rows, and "loo" takes no positive one
-        below 1. Not used for a single alpha. The folds of an int are not shuffled, as
-        everywhere in scikit-learn: for sorted rows pass ``KFold(5, shuffle=True)``.
+        leave-one-out, "evidence" the marginal likelihood of the Gaussian process that
+        the model is, without a second pass either; they count a weight w as w rows, and
+        "loo" takes no positive one below 1. Not used for a single alpha. The folds of
+        an int are not shuffled, as everywhere in scikit-learn: for sorted rows pass
+        ``KFold(5, shuffle=True)``.
     scoring : None, str or callable, default=None
         A scikit-learn scorer; None is R2. R2 and "neg_mean_squared_error" come from the
         normal equations without a second pass over the data.
@@ -164,11 +168,13 @@ class KernelRidgeRegressor(
         Regularisation used.
     best_score_ : float or None
         Mean score of ``alpha_`` over the held-out folds (``cv="gcv"``: the negative GCV
-        error); None for a single alpha.
+        error, "evidence": the log marginal likelihood); None for a single alpha.
     alpha_path_ : AlphaPath
         Alphas and their scores; not set for a single alpha.
     gamma_path_ : dict of float to float
         Bandwidths tried and their best scores; with ``gammas`` only.
+    noise_variance_ : ndarray of shape (n_targets,)
+        Variance of the noise; needs ``equations_``.
     features_ : transformer
         The fitted feature map.
     equations_ : NormalEquations
@@ -192,8 +198,8 @@ class KernelRidgeRegressor(
 
     Features that look at ``y`` (``select="surrogate"``) are fitted again to the
     training rows of each split, so ``best_score_`` is that of rows whose targets
-    nothing has seen; "gcv" and "loo" take the features as they are, and so do all of
-    them a ``FrozenEstimator``.
+    nothing has seen; "gcv", "loo" and "evidence" take the features as they are, and so
+    do all of them a ``FrozenEstimator``.
 
     With scikit-learn's ``array_api_dispatch``, arrays of other libraries such as
     PyTorch are taken and stay on their device; the guide to arrays says what with.
@@ -371,9 +377,10 @@ class KernelRidgeRegressor(
         blocks and of the sample; it does not depend on the number of rows.
 
         An int for ``cv`` draws the fold of each row by its number in the source; "gcv"
-        works too. ``scoring`` must be None, "r2" or "neg_mean_squared_error". Where
-        features look at the targets, the rows of their sample, at most half of all, are
-        not held out. There is no such method with ``gammas``.
+        and "evidence" work too. ``scoring`` must be None, "r2" or
+        "neg_mean_squared_error". Where features look at the targets, the rows of their
+        sample, at most half of all, are not held out. There is no such method with
+        ``gammas``.
         """
         self._fit_source(source, None, n_sample)
         return self
@@ -420,7 +427,9 @@ class KernelRidgeRegressor(
         return decisions[:, 0] if np.ndim(self.coef_) == 1 else decisions
 
     @over_blocks
-    def predict(self, X: Array, return_std: bool = False) -> Any:
+    def predict(
+        self, X: Array, return_std: bool = False, return_cov: bool = False
+    ) -> Any:
         r"""Predict the targets of rows.
 
         Parameters
@@ -431,12 +440,24 @@ class KernelRidgeRegressor(
             to clusters.
         return_std : bool, default=False
             Whether to return the standard deviation of each prediction, too.
+        return_cov : bool, default=False
+            Whether to return the covariance of the predictions, too; not for Dask
+            collections, whose blocks are apart.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
         std : ndarray of the shape of ``y``
             Standard deviation of a new observation of the target.
+        cov : ndarray of shape (n_samples, n_samples) or \
+                (n_samples, n_samples, n_targets)
+            Covariance of new observations; the diagonal is the square of ``std``.
+
+        Raises
+        ------
+        ValueError
+            If the normal equations were not kept, or the features looked at the targets
+            and no folds show what the noise is.
 
         Notes
         -----
@@ -448,37 +469,30 @@ class KernelRidgeRegressor(
                   + z^\top (G + \alpha I)^{-1} z\bigr), \qquad
                   \sigma^2 = \frac{\mathrm{RSS}}{n - \mathrm{df} - 1}
 
-        with centred features z and their Gram matrix G. The first call costs
-        ``O(m^3)``; rows cost ``O(m^2)`` each.
+        with centred features z and their Gram matrix G. Where features looked at the
+        targets, :math:`\sigma^2` is that of rows left out instead, see
+        `surff.linear.held_out_noise`: the folds that alpha was chosen by have it. The
+        first call costs ``O(m^3)``; rows cost ``O(m^2)`` each.
         """
+        if return_std and return_cov:
+            raise ValueError("at most one of return_std and return_cov may be True.")
         X = self._checked(X, "predict")
         mean = self.predict_checked(X)
+        if return_cov:
+            spread = self._deviations(X, "return_cov=True")
+            return mean, spread[:, :, 0] if mean.ndim == 1 else spread
         if not return_std:
             return mean
-        if other_namespace(X) is not None:
-            raise ValueError(
-                "return_std=True takes NumPy arrays and SciPy matrices alone, got X in "
-                f"the namespace {namespace_of(X).__name__}: use return_std=False."
-            )
-        if not hasattr(self, "equations_"):
-            raise ValueError(
-                "return_std=True needs the normal equations: fit with "
-                "keep_equations=True and a solver other than 'cg', got "
-                f"{self.keep_equations!r} and {self.solver!r}."
-            )
-        return mean, self._standard_deviations(X).reshape(mean.shape)
+        return mean, self._deviations(X, "return_std=True").reshape(mean.shape)
 
-    def _standard_deviations(self, X):
-        """Of a new observation of each target at each row."""
-        if not hasattr(self, "_posterior_"):
-            self._posterior_ = posterior(
-                self.equations_,
-                np.broadcast_to(self.alpha_, self.equations_.target_sum.shape),
-                # Of the fit, whatever was set since; older model files have none.
-                getattr(self, "_with_intercept", self.fit_intercept),
-            )
-        feature_map = self.features_.feature_map().astype(X.dtype)
-        return standard_deviations(self._posterior_, feature_map, X)
+    def _take_noise(self, choice):
+        """Set the noise that the folds show, where features looked at the targets.
+
+        Rows that are added later leave it as it is.
+        """
+        if looks_at_targets(self) and not hasattr(self, "_held_out_noise"):
+            n_targets = choice.total.moments.shape[1]
+            self._held_out_noise = noise_of_folds(self, choice.criterion, n_targets)
 
 
 class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
@@ -500,9 +514,9 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         Regularisation, see `KernelRidgeRegressor`.
     gammas : None, "auto" or array-like, default=None
         Bandwidths to choose from, see `KernelRidgeRegressor`.
-    cv : int, splitter, iterable, "gcv" or "loo", default=5
-        Cross-validation, see `KernelRidgeRegressor`; stratified for an int. "gcv"
-        judges the squared error on -1 and 1, "loo" the score of the left-out labels.
+    cv : int, splitter, iterable, "gcv", "loo" or "evidence", default=5
+        Cross-validation, see `KernelRidgeRegressor`; stratified for an int. "gcv" and
+        "evidence" judge the numbers -1 and 1, "loo" the score of the left-out labels.
     scoring : None, str or callable, default=None
         A scikit-learn scorer that needs `predict` or `decision_function`; None is the
         accuracy.

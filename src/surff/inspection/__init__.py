@@ -5,6 +5,7 @@ Everything here reads fitted estimators and changes none. It may import `estimat
 """
 
 from surff.inspection.approximation import *
+from surff.inspection.density import *
 from surff.inspection.diagnostics import *
 from surff.inspection.displays import *
 from surff.inspection.theory import *

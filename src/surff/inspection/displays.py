@@ -374,6 +374,8 @@ def _score_name(model, n_splits):
     from_folds = not isinstance(model.cv, str)
     # An int of folds gives at least two scores: a single one is of partial_fit.
     pieces = n_splits == 1 and (model.cv is None or isinstance(model.cv, numbers.Real))
+    if model.cv == "evidence":
+        return "log marginal likelihood"
     if model.cv == "gcv" or (from_folds and pieces):
         return "negative GCV error"
     name = model.scoring

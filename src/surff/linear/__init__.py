@@ -9,6 +9,7 @@ from surff.linear.alpha_path import *
 from surff.linear.banded import *
 from surff.linear.cg import *
 from surff.linear.criteria import *
+from surff.linear.evidence import *
 from surff.linear.lbfgs import *
 from surff.linear.logistic import *
 from surff.linear.normal_equations import *

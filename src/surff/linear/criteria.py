@@ -18,7 +18,7 @@ normal equations, which saves a pass over the data.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from sklearn.metrics import check_scoring
 
 from surff.backend import Array, rows_of
 from surff.linear.alpha_path import (
+    AlphaPath,
     AutoGrid,
     coefficient_path,
     gcv_errors,
@@ -104,6 +105,14 @@ class Criterion(ABC):
     @abstractmethod
     def largest_singular(self, alphas: np.ndarray) -> float | None:
         """Largest of ``alphas`` whose full-data system is singular, or None."""
+
+    def refined(self, path: AlphaPath, score: Callable) -> AlphaPath:
+        """The path of an automatic grid, refined where that costs nothing.
+
+        ``score(alphas)`` gives scores as the path holds them.
+        """
+        del score
+        return path
 
 
 class CriterionOfEquations(Criterion):
@@ -215,6 +224,15 @@ class HeldOutSplits(CriterionOfEquations):
             )
         return scores
 
+    def splits(self) -> Iterator[Any]:
+        """Iterate over the splits and their normal equations."""
+        return self._splits()
+
+    def fold_models(self, alphas: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+        """Iterate over the splits, with the coefficients and intercepts of alphas."""
+        for split in self._splits():
+            yield split, *self._path(split, alphas)
+
     def held_out(self, alpha: float) -> np.ndarray:
         """Held-out predictions at one alpha; see the module."""
         decisions = np.full(self.data.Y.shape, np.nan)
@@ -318,7 +336,9 @@ class OnAllRows(CriterionOfEquations):
 def sum_of_rows(data):
     """Normal equations of rows in memory, at least two."""
     if data.X.shape[0] < 2:
-        raise ValueError("cv='gcv' and cv='loo' need two rows, got n_samples=1.")
+        raise ValueError(
+            "cv='gcv', 'loo' and 'evidence' need two rows, got n_samples=1."
+        )
     return accumulate(data.feature_map, data.X, data.Y, data.sample_weight)
 
 

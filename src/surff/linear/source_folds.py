@@ -6,7 +6,7 @@ Nothing but sums is kept of the rows, so the folds of a stream cost a set of sum
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -223,6 +223,15 @@ class FoldsOfSource(CriterionOfEquations):
         empty = functools.partial(np.zeros, (len(alphas), len(paths), 1))
         scores = self.passes.reduce(empty, update, added)
         return scores / np.array([fold.weight_sum for fold in self.folds])[:, None]
+
+    def splits(self) -> Iterator[Any]:
+        """Iterate over the splits and their normal equations."""
+        return self._splits()
+
+    def fold_models(self, alphas: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+        """Iterate over the splits, with the coefficients and intercepts of alphas."""
+        for split in self._splits():
+            yield split, *self._path(split, alphas)
 
     def _path(self, split, alphas):
         return coefficient_path(split.train, alphas, *self.solving)

@@ -8,6 +8,7 @@ classes come from a logistic curve fitted to predictions of left-out rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +16,19 @@ from scipy import linalg
 from sklearn.linear_model import LogisticRegression
 
 from surff.backend import divide_by_upper, each_block
-from surff.linear.alpha_path import squared_errors
+from surff.linear.alpha_path import Split, squared_errors
 from surff.linear.normal_equations import NormalEquations
 from surff.linear.solvers import SingularError
 
-__all__ = ["Posterior", "platt_curve", "posterior", "standard_deviations"]
+__all__ = [
+    "Posterior",
+    "covariances",
+    "held_out_noise",
+    "platt_curve",
+    "posterior",
+    "posterior_draws",
+    "standard_deviations",
+]
 
 
 class Posterior(NamedTuple):
@@ -33,7 +42,10 @@ class Posterior(NamedTuple):
 
 
 def posterior(
-    equations: NormalEquations, alphas: np.ndarray, fit_intercept: bool
+    equations: NormalEquations,
+    alphas: np.ndarray,
+    fit_intercept: bool,
+    noise: np.ndarray | None = None,
 ) -> list[Posterior]:
     r"""`Posterior` of each distinct alpha, one alpha per target; ``O(m^3)`` per alpha.
 
@@ -45,6 +57,9 @@ def posterior(
         Regularisation of each target.
     fit_intercept : bool
         Whether the model has an intercept.
+    noise : ndarray of shape (n_targets,), optional
+        Variance of the noise of each target, such as `held_out_noise`; by default from
+        the residuals of the fit.
 
     Returns
     -------
@@ -71,30 +86,98 @@ def posterior(
                 f"singular to working precision (alpha={alpha:.3g}, {len(matrix)} "
                 "columns); increase alpha."
             ) from None
-        coef = linalg.cho_solve((factor, False), centred.moments)
-        intercept = centred.target_mean - centred.feature_mean @ coef
-        rss = squared_errors(equations, coef[:, None], intercept[None])[0]
-        inverse, _ = linalg.lapack.dpotri(factor, lower=0)
-        df = len(factor) - alpha * np.trace(inverse) + bool(fit_intercept)
-        left = equations.weight_sum - df
-        if left <= 0:
-            raise ValueError(
-                "return_std=True counts a weight w as w rows: a sum of "
-                f"{equations.weight_sum:.3g} leaves nothing to estimate the noise from "
-                f"after {df:.3g} degrees of freedom; scale the weights, increase "
-                "alpha or add rows."
-            )
-        noise = rss.clip(min=0.0) / left
+        of_target = noise
+        if of_target is None:
+            of_target = residual_noise(equations, centred, factor, alpha, fit_intercept)
         parts.append(
             Posterior(
                 factor,
                 centred.feature_mean,
                 targets,
-                noise[targets],
+                of_target[targets],
                 intercept_variance,
             )
         )
     return parts
+
+
+def residual_noise(equations, centred, factor, alpha, fit_intercept):
+    """Noise variance of each target: RSS over the degrees of freedom that are left."""
+    coef = linalg.cho_solve((factor, False), centred.moments)
+    intercept = centred.target_mean - centred.feature_mean @ coef
+    rss = squared_errors(equations, coef[:, None], intercept[None])[0]
+    inverse, _ = linalg.lapack.dpotri(factor, lower=0)
+    df = len(factor) - alpha * np.trace(inverse) + bool(fit_intercept)
+    left = equations.weight_sum - df
+    if left <= 0:
+        raise ValueError(
+            "return_std=True counts a weight w as w rows: a sum of "
+            f"{equations.weight_sum:.3g} leaves nothing to estimate the noise from "
+            f"after {df:.3g} degrees of freedom; scale the weights, increase "
+            "alpha or add rows."
+        )
+    return rss.clip(min=0.0) / left
+
+
+def held_out_noise(
+    splits: Iterable[Split], alphas: np.ndarray, fit_intercept: bool
+) -> np.ndarray | None:
+    r"""Noise variance of each target, from rows that a split's model has not seen.
+
+    Where features have looked at the targets, residuals of the fit are too small, and
+    its degrees of freedom do not count what the features have learned. The noise is
+    instead such that the deviations of the splits' models are right for the rows they
+    leave out,
+
+    .. math:: \sigma^2 = \frac{\sum_f \sum_{i \in f} w_i (y_i - \hat y_{i,f})^2}
+              {\sum_f \sum_{i \in f} w_i
+               (1 + 1/n_f + z_i^\top (G_f + \alpha I)^{-1} z_i)}
+
+    with sums over splits f and the rows that they hold out, and features that are
+    centred as the split's training rows are.
+
+    Parameters
+    ----------
+    splits : iterable of Split
+        Normal equations of both sides of each split.
+    alphas : ndarray of shape (n_targets,)
+        Regularisation of each target.
+    fit_intercept : bool
+        Whether the models have an intercept.
+
+    Returns
+    -------
+    noise : ndarray of shape (n_targets,), or None
+        None if a split's system is singular to working precision.
+
+    Notes
+    -----
+    ``O(m^3)`` per split and distinct alpha; no pass over the rows.
+    """
+    errors, spreads = np.zeros(len(alphas)), np.zeros(len(alphas))
+    for split in splits:
+        centred, test = split.train.centred(fit_intercept), split.test
+        mean, sums = centred.feature_mean, test.feature_sum
+        shift = np.outer(test.weight_sum * mean - sums, mean) - np.outer(mean, sums)
+        scatter = np.triu(test.gram + shift)
+        for alpha in np.unique(alphas):
+            targets = alphas == alpha
+            matrix = centred.gram + alpha * np.eye(len(centred.gram))
+            try:
+                factor = linalg.cholesky(matrix, lower=False)
+            except linalg.LinAlgError:
+                return None
+            coef = linalg.cho_solve((factor, False), centred.moments)
+            intercept = centred.target_mean - mean @ coef
+            error = squared_errors(test, coef[:, None], intercept[None])[0]
+            inverse, _ = linalg.lapack.dpotri(factor, lower=0)
+            products = inverse * scatter
+            spread = test.weight_sum + 2.0 * products.sum() - np.trace(products)
+            if fit_intercept:
+                spread += test.weight_sum / split.train.weight_sum
+            errors[targets] += error[targets].clip(min=0.0)
+            spreads[targets] += spread
+    return errors / spreads
 
 
 def standard_deviations(
@@ -133,6 +216,83 @@ def standard_deviations(
 
     each_block(spread, feature_map, X)
     return std
+
+
+def covariances(posteriors: list[Posterior], feature_map: Any, X: Any) -> np.ndarray:
+    r"""Covariance of new observations of each target at all rows together.
+
+    The diagonal is the square of `standard_deviations`; the noise is in it alone.
+
+    Parameters
+    ----------
+    posteriors, feature_map, X
+        See `standard_deviations`.
+
+    Returns
+    -------
+    covariances : ndarray of shape (n_samples, n_samples, n_targets)
+        dtype of ``X``.
+
+    Notes
+    -----
+    ``O(n m (n + m))`` time and ``n m`` numbers held.
+    """
+    n = X.shape[0]
+    found = np.empty((n, n, len(posteriors[0].targets)), dtype=X.dtype)
+    for p in posteriors:
+        half = np.empty((n, len(p.factor)))
+
+        def reduce(block, Z, half=half, p=p):
+            half[block] = divide_by_upper(Z - p.feature_mean, p.factor)
+
+        each_block(reduce, feature_map, X)
+        shared = half @ half.T + p.intercept
+        shared[np.diag_indices(n)] += 1.0
+        found[:, :, p.targets] = shared[:, :, None] * p.noise
+    return found
+
+
+def posterior_draws(
+    posteriors: list[Posterior],
+    coefs: np.ndarray,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Coefficients and intercepts drawn from the posterior.
+
+    Parameters
+    ----------
+    posteriors : list of Posterior
+        From `posterior`.
+    coefs : ndarray of shape (n_targets, m)
+        Their means.
+    n_draws : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    coefs : ndarray of shape (n_targets, m, n_draws)
+        Mean and :math:`\sigma R^{-1} g` with standard normal g, for the upper factor R
+        of :math:`G + lpha I`.
+    intercepts : ndarray of shape (n_targets, n_draws)
+        What is added to the mean intercepts.
+
+    Notes
+    -----
+    ``O(m^2)`` per draw and target.
+    """
+    k, m = coefs.shape
+    drawn, shifts = np.empty((k, m, n_draws)), np.empty((k, n_draws))
+    for p in posteriors:
+        for j, noise in zip(np.flatnonzero(p.targets), p.noise, strict=True):
+            normal = rng.standard_normal((m, n_draws))
+            part = linalg.solve_triangular(p.factor, normal, lower=False)
+            part *= np.sqrt(noise)
+            drawn[j] = coefs[j][:, None] + part
+            level = np.sqrt(noise * p.intercept) * rng.standard_normal(n_draws)
+            # The intercept is that of features that are not centred.
+            shifts[j] = level - p.feature_mean @ part
+    return drawn, shifts
 
 
 def platt_curve(
