@@ -2,7 +2,9 @@ import logging
 import os
 import pickle
 import signal
+import threading
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ from surff import (
     NystroemFeatures,
     RidgeLeverage,
 )
-from surff.backend import n_threads
+from surff.backend import n_threads, watched
 from surff.streaming import ArrayRows, RowSample, SourceError, folds_of_rows
 from surff.streaming.passes import Rows
 
@@ -33,6 +35,7 @@ dd = pytest.importorskip("dask.dataframe", reason="dask[dataframe] is not instal
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 from surff.streaming import DaskRows, is_dask  # noqa: E402
+from surff.streaming.dask_rows import count_rows, counted_rows  # noqa: E402
 
 RNG = np.random.default_rng(0)
 N = 1500
@@ -534,3 +537,42 @@ def test_a_killed_worker_changes_nothing(on_cluster, tmp_path):
     model.fit(rows, da.from_array(Y, chunks=100))
     assert Path(flag).exists()
     assert_same(model, local)
+
+
+@pytest.mark.parametrize("where", ["threads", "cluster"])
+def test_a_watched_fit_counts_the_rows_on_workers(where, request):
+    if where == "cluster":
+        request.getfixturevalue("on_cluster")
+    seen = []
+    model = KernelRidgeRegressor(FourierFeatures(10, random_state=0), alphas=1.0)
+    watching = clone(model).set_params(verbose=seen.append)
+    collections = arrays()[:2]
+    model.fit(*collections)
+    watching.fit(*collections)
+    assert_array_equal(watching.coef_, model.coef_)
+    passes = [progress for progress in seen if progress.finished]
+    assert {(progress.names, progress.total) for progress in passes} == {(("pass",), N)}
+    done = {progress.done for progress in passes}
+    # Events of a cluster may come after its results.
+    assert done == {N} if where == "threads" else max(done) <= N
+
+
+def test_blocks_on_workers_are_counted_here_by_events(on_cluster):
+    seen, arrived = [], threading.Event()
+
+    def hook(progress):
+        seen.append(progress.done)
+        if progress.done == 7:
+            arrived.set()
+
+    def counted():
+        with counted_rows(7) as counter:
+            for start in (0, 5, 0):  # a block that is computed again counts once
+                n_rows = 2 if start else 5
+                on_cluster.submit(count_rows, counter, start, n_rows, pure=False)
+            assert arrived.wait(20)
+
+    with mock.patch.dict(watched.__globals__, HOOK_SECONDS=0.0):
+        watched(hook, None, counted)
+    assert max(seen) == 7
+    count_rows("unknown", 0, 1)  # neither here nor on a worker: nothing

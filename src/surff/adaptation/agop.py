@@ -26,8 +26,7 @@ from surff.adaptation.problem import (
     held_out_error,
     inner_problem,
 )
-from surff.adaptation.progress import report
-from surff.backend import Array, positive
+from surff.backend import Array, positive, report, time_is_up
 
 __all__ = [
     "AgopAdaptation",
@@ -225,6 +224,8 @@ class AgopAdaptation(Adaptation):
             raise ValueError("factors must hold at least one number, got none.")
         drawn, warp, _ = current = best = start
         for i in range(checked_count("n_rounds", self.n_rounds)):
+            if time_is_up():
+                break
             M = average_gradient_outer_product(
                 current.frequencies,
                 current.score.coef,

@@ -10,8 +10,7 @@ from surff.adaptation.agop import AgopAdaptation
 from surff.adaptation.base import Adaptation, Adapted
 from surff.adaptation.gradient import GradientAdaptation, batch_rows
 from surff.adaptation.problem import Found, InnerProblem, held_out_error, inner_problem
-from surff.adaptation.progress import report
-from surff.backend import Array
+from surff.backend import Array, report, time_is_up
 
 __all__ = [
     "AutoAdaptation",
@@ -107,6 +106,8 @@ class AutoAdaptation(Adaptation):
         isotropic = np.asarray(frequencies, dtype=np.float64)
         isotropic = isotropic / np.median(np.linalg.norm(isotropic, axis=1))
         for length in LENGTHS:
+            if time_is_up():
+                break
             found = problem.found(length * isotropic, warp)
             if held_out_error(found) < WORTH * held_out_error(best):
                 best = found

@@ -25,8 +25,15 @@ from surff.adaptation.problem import (
     held_out_error,
     inner_problem,
 )
-from surff.adaptation.progress import report
-from surff.backend import Array, positive, single_threaded_blas, to_numpy
+from surff.backend import (
+    Array,
+    positive,
+    report,
+    single_threaded_blas,
+    stage,
+    time_is_up,
+    to_numpy,
+)
 from surff.kernels import warp_gradient, warped
 from surff.linear import SingularError
 
@@ -178,13 +185,15 @@ class GradientAdaptation(Adaptation):
         patience = checked_count("patience", self.patience)
         every = math.ceil(n_steps / checked_count("n_checks", self.n_checks))
         best, alpha = start, self._alpha(start.score)
+        if time_is_up():
+            return best
         size = batch_rows(self.batch_size, len(start.frequencies), len(problem.train))
         batches = _batches(problem, size, rng)
         moving, warp = _apart(start.frequencies, rate, rng), start.warp
         adam, failures, began = Adam(moving.shape), 0, time.perf_counter()
         bending = None if warp is None else Bending(warp, problem)
         # Steps are short, and share their rows out themselves where it pays.
-        with single_threaded_blas():
+        with single_threaded_blas(), stage("adapt", n_steps, "steps") as progress:
             for step in range(n_steps):
                 batch, targets, weight = next(batches)
                 length = rate * cosine_schedule(step, n_steps)
@@ -198,7 +207,9 @@ class GradientAdaptation(Adaptation):
                     moving += adam.step(objective.gradient, length)
                     if bends:
                         bending.move(objective.row_gradient, batch, length)
-                if (step + 1) % every and step + 1 < n_steps:
+                progress.advance()
+                last = step + 1 == n_steps or time_is_up()
+                if (step + 1) % every and not last:
                     continue
                 if bending is not None:
                     warp = bending.warp
@@ -206,6 +217,7 @@ class GradientAdaptation(Adaptation):
                 alpha, failures = self._alpha(score), failures + 1
                 if score.error < best.score.error:
                     best, failures = Found(moving.copy(), warp, score), 0
+                progress.say("held-out error %.4f", best.score.error)
                 if self.verbose:
                     report(
                         "adapt: step %d/%d, held-out error %.4f, best %.4f, alpha "
@@ -213,7 +225,7 @@ class GradientAdaptation(Adaptation):
                         *(step + 1, n_steps, score.error, best.score.error, alpha),
                         time.perf_counter() - began,
                     )
-                if failures >= patience:
+                if failures >= patience or last:
                     break
         return best
 

@@ -2,7 +2,7 @@
 
 import functools
 
-from surff.backend import interruptible
+from surff.backend import interruptible, watched
 
 __all__ = ["all_or_nothing"]
 
@@ -14,7 +14,8 @@ def all_or_nothing(again=True, private=()):
     When it returns, the attributes of the estimator are replaced by those of the copy
     in a single assignment: after an exception, Ctrl-C included, the estimator is what
     it was before, bit for bit. A method must not write into arrays or objects that the
-    fitted estimator already holds.
+    fitted estimator already holds. The estimator's ``verbose`` and ``max_time`` hold
+    for the call, see `surff.backend.watched`.
 
     Parameters
     ----------
@@ -38,8 +39,10 @@ def all_or_nothing(again=True, private=()):
                 for name in [*vars(work)]:
                     if name in private or _is_result(name):
                         del vars(work)[name]
+            verbose = getattr(self, "verbose", 0)
+            max_time = getattr(self, "max_time", None)
             with interruptible():
-                method(work, *args, **kwargs)
+                watched(verbose, max_time, method, work, *args, **kwargs)
             self.__dict__ = vars(work)
             return self
 

@@ -38,6 +38,7 @@ from surff.estimators._rows_fit import (
     target_offset,
 )
 from surff.estimators._source_fit import SourceFit, choice_from_equations
+from surff.estimators._watching import WATCH_CONSTRAINTS
 from surff.estimators.base import NumpyOnly
 from surff.linear import SOLVERS, Data, NormalEquations, accumulate, solve
 from surff.streaming import DaskRows, Passes
@@ -114,6 +115,7 @@ RIDGE_CONSTRAINTS = {
     "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
     "precision": [StrOptions({"auto", "mixed", "float64"})],
     "keep_equations": ["boolean"],
+    **WATCH_CONSTRAINTS,
 }
 
 

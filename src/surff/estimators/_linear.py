@@ -4,9 +4,11 @@ Check and fit it, fit it again to a split's rows, and decide by a linear functio
 features, block by block. The models add what is minimised.
 """
 
+import itertools
+
 import numpy as np
 from array_api_compat import device
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _check_n_features, check_is_fitted
 
@@ -17,9 +19,12 @@ from surff.backend import (
     namespace_of,
     other_namespace,
     rows_of,
+    share_of_time,
     to_numpy,
     validated,
 )
+from surff.estimators._older import LoadsOlder
+from surff.estimators._watching import fit_watched
 from surff.estimators.base import Features
 from surff.estimators.features import FourierFeatures
 
@@ -78,7 +83,7 @@ def checked_features(features):
     return features
 
 
-def fitted_features(features, X, Y, sample_weight, *, names=None, spread=None):
+def fitted_features(features, X, Y, sample_weight, names=None, spread=None):
     """The feature map fitted to checked data; a frozen one as it is.
 
     Parameters
@@ -97,7 +102,7 @@ def fitted_features(features, X, Y, sample_weight, *, names=None, spread=None):
         if hasattr(features, "frequencies_"):
             check_same_place(features, features.frequencies_, X, "transform")
         return features
-    features.fit_checked(X, Y, sample_weight, spread)
+    fit_watched(features, X, Y, sample_weight, spread)
     if names is not None:
         features.feature_names_in_ = names
     return _with_checked_map(features, X)
@@ -121,8 +126,17 @@ def _with_checked_map(features, X):
     return features
 
 
-def refitting(features, X, Y, sample_weight, dtype):
+def refitting(features, X, Y, sample_weight, dtype, n_splits=1):
     """What fits features to some of the rows, where they look at the targets.
+
+    Parameters
+    ----------
+    features, X, Y, sample_weight
+        See `fitted_features`.
+    dtype : dtype
+        What their map computes in.
+    n_splits : int, default=1
+        How often this will be, each in an equal share of the time.
 
     Returns
     -------
@@ -133,9 +147,15 @@ def refitting(features, X, Y, sample_weight, dtype):
     if isinstance(features, FrozenEstimator) or not features.needs_target:
         return None
 
+    left = itertools.count(n_splits, -1)
+
     def refit(rows):
+        share = max(1, next(left))
+        return share_of_time(share, refitted, rows)
+
+    def refitted(rows):
         weight = None if sample_weight is None else sample_weight[rows]
-        some = clone(features).fit_checked(rows_of(X, rows), Y[rows], weight)
+        some = fit_watched(clone(features), rows_of(X, rows), Y[rows], weight)
         return some.feature_map().astype(dtype)
 
     return refit
@@ -156,7 +176,7 @@ def weight_of_rows(sample_weight, X):
     return sample_weight
 
 
-class LinearOnFeatures(BaseEstimator):
+class LinearOnFeatures(LoadsOlder):
     """A model ``features_(X) @ coef_.T + intercept_``, whose features are not stored.
 
     Subclasses have a parameter ``features``.

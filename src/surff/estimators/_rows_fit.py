@@ -1,5 +1,7 @@
 """Fitting a ridge model to rows in memory: its features, gamma and alpha."""
 
+import itertools
+import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,7 +15,10 @@ from surff.backend import (
     namespace_of,
     other_namespace,
     rows_of,
+    share_of_time,
+    stage,
     supports_float64,
+    time_is_up,
 )
 from surff.estimators._alphas import (
     ascending_numbers,
@@ -56,6 +61,10 @@ LARGE_GRAM = 1e10
 
 #: ``precision="auto"``: rows that tell the size of a feature vector.
 NORM_ROWS = 256
+
+
+#: ``gammas="auto"``: bandwidths that a climb tries, as a rule, for its plan of time.
+TYPICAL_CLIMB = 5
 
 
 class Targets(NamedTuple):
@@ -178,17 +187,20 @@ class RowsFit:
     def _choose_alpha(self, unfitted):
         """Fit a feature map and choose alpha for it."""
         model, X = self.model, self.X
-        features = fitted_features(
+        single = self._takes_one_alpha()
+        n_fits = 1 if single else 1 + self._n_refits(unfitted)
+        features = share_of_time(
+            n_fits,
+            fitted_features,
             unfitted,
             X,
             self.Y,
             self.sample_weight,
-            names=getattr(model, "feature_names_in_", None),
+            getattr(model, "feature_names_in_", None),
         )
         feature_map = features.feature_map()
         dtype = self._map_dtype(feature_map)
         feature_map = feature_map.astype(dtype)
-        single = self._takes_one_alpha()
         solver = self._solver(feature_map, single)
         data = Data(
             feature_map, X, self.Y - self.offset, self.offset, self.sample_weight
@@ -200,13 +212,26 @@ class RowsFit:
             return Choice(features, data, solver, total, float(self.alphas[0]))
         if isinstance(model.cv, str):
             refuse_zero(self.alphas, model.cv)
-        refit = refitting(unfitted, X, self.Y, self.sample_weight, dtype)
+        refit = refitting(unfitted, X, self.Y, self.sample_weight, dtype, n_fits - 1)
         criterion = self._criterion(data, solver, refit)
         per_target = model.alpha_per_target
         path = scored_path(criterion, self.alphas, per_target)
         alpha, score = best_alpha(path)
         total = None if solver == "cg" else criterion.total
         return Choice(features, data, solver, total, alpha, score, path, criterion)
+
+    def _n_refits(self, unfitted):
+        """Number of splits that the features are fitted again for, or a guess."""
+        cv = self.model.cv
+        if isinstance(unfitted, FrozenEstimator) or not unfitted.needs_target:
+            return 0
+        if isinstance(cv, str):
+            return 0
+        if isinstance(cv, numbers.Integral):
+            return int(cv)
+        if hasattr(cv, "get_n_splits"):
+            return cv.get_n_splits(self.X, self.y)
+        return len(cv) if hasattr(cv, "__len__") else 5
 
     def _takes_one_alpha(self):
         """Whether there is one alpha, and nothing else that needs held-out scores."""
@@ -292,23 +317,32 @@ class RowsFit:
 
         def score(gamma):
             nonlocal best
+            if best is not None and time_is_up():
+                return -np.inf
             candidate = clone(features).set_params(gamma=float(gamma))
-            choice = self._choose_alpha(candidate)
+            share = max(1, next(left))
+            choice = share_of_time(share, self._choose_alpha, candidate)
             if best is None or choice.score > best.score:
                 best = choice
+            progress.advance()
             return choice.score
 
         if isinstance(gammas, str):
+            left = itertools.count(TYPICAL_CLIMB, -1)
             start = clone(features).fit_checked(self.X, self.Y, self.sample_weight)
             if start.gamma_ is None or np.ndim(start.gamma_):
                 raise ValueError(
                     "gammas='auto' climbs from the one gamma of the features, got "
                     f"features with gamma_={start.gamma_!r}."
                 )
-            _, self.gamma_path = climb(score, start.gamma_)
+            with stage("gammas", unit="gammas") as progress:
+                _, scores = climb(score, start.gamma_)
         else:
             values = _checked_gammas(gammas)
-            self.gamma_path = {float(gamma): score(gamma) for gamma in values}
+            left = itertools.count(len(values), -1)
+            with stage("gammas", len(values), "gammas") as progress:
+                scores = {float(gamma): score(gamma) for gamma in values}
+        self.gamma_path = {g: score for g, score in scores.items() if score > -np.inf}
         return best
 
 

@@ -18,7 +18,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import (
-    BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     _fit_context,
@@ -41,6 +40,7 @@ from surff.backend import (
     validated,
 )
 from surff.estimators._atomic import all_or_nothing
+from surff.estimators._older import LoadsOlder
 from surff.estimators._targets import coded_targets, numeric_targets
 from surff.streaming import (
     N_SAMPLE,
@@ -82,7 +82,7 @@ class NumpyOnly(NamedTuple):
     instead: str  # what to use for arrays of other libraries
 
 
-class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LoadsOlder, ABC):
     """Base class of feature maps that models of surff take as ``features``.
 
     A class of your own gives `fit_checked` and `feature_map`; everything else has a

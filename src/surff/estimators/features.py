@@ -26,6 +26,7 @@ from surff.backend import (
 )
 from surff.draws import DRAWS, checked_draw
 from surff.estimators._bandwidth import GAMMA_CONSTRAINTS, bandwidth
+from surff.estimators._watching import WATCH_CONSTRAINTS
 from surff.estimators.base import (
     N_COMPONENTS,
     Features,
@@ -103,6 +104,10 @@ class FourierFeatures(Features):
         Seed of all random choices: the draw, the selection and the adaptation. The same
         int gives the same frequencies whatever the dtype of ``X``; but an adaptation
         amplifies rounding errors, so its results differ between dtypes and machines.
+    verbose : int, bool or callable, default=0
+        Whether to show progress, see `surff.KernelRidgeRegressor`.
+    max_time : float or None, default=None
+        Seconds, > 0, after which an adaptation ends with the best so far.
 
     Attributes
     ----------
@@ -169,6 +174,7 @@ class FourierFeatures(Features):
         "select": [None, StrOptions(set(SELECTORS)), HasMethods("select")],
         "adapt": [None, StrOptions(set(ADAPTATIONS)), HasMethods("adapt")],
         "random_state": ["random_state", np.random.Generator],
+        **WATCH_CONSTRAINTS,
     }
 
     def __init__(
@@ -181,6 +187,8 @@ class FourierFeatures(Features):
         select: Any = None,
         adapt: Any = None,
         random_state: Any = None,
+        verbose: Any = 0,
+        max_time: float | None = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -189,6 +197,8 @@ class FourierFeatures(Features):
         self.select = select
         self.adapt = adapt
         self.random_state = random_state
+        self.verbose = verbose
+        self.max_time = max_time
 
     def fit_checked(
         self,

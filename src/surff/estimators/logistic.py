@@ -14,7 +14,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from surff.backend import Array, validated
+from surff.backend import Array, time_is_up, validated
 from surff.estimators._alphas import best_alpha, checked_alphas, scored_path
 from surff.estimators._atomic import all_or_nothing
 from surff.estimators._linear import (
@@ -26,6 +26,7 @@ from surff.estimators._linear import (
     winning_labels,
 )
 from surff.estimators._targets import one_vs_rest
+from surff.estimators._watching import WATCH_CONSTRAINTS
 from surff.linear import (
     AutoGrid,
     Criterion,
@@ -80,6 +81,10 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
     tol : float, default=1e-4
         Accuracy of the fit, > 0: the loss per row that is still to be gained is about
         ``tol**2``. The fits that rank alphas end at 1e-3 or after 200 passes.
+    verbose : int, bool or callable, default=0
+        Whether to show progress, see `KernelRidgeRegressor`.
+    max_time : float or None, default=None
+        Seconds, > 0, after which the passes of a fit end as they do after ``max_iter``.
 
     Attributes
     ----------
@@ -138,6 +143,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "tol": [Interval(numbers.Real, 0.0, None, closed="neither")],
+        **WATCH_CONSTRAINTS,
     }
 
     def __init__(
@@ -149,6 +155,8 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-4,
+        verbose: Any = 0,
+        max_time: float | None = None,
     ):
         self.features = features
         self.alphas = alphas
@@ -156,6 +164,8 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
+        self.max_time = max_time
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing()
@@ -223,15 +233,22 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
             max_iter=self.max_iter,
         )
         if not converged.all():
-            warnings.warn(
-                f"the fit is not done after max_iter={self.max_iter} passes; increase "
-                "max_iter, tol or alphas.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            self._warn()
         self.coef_ = coefs[:, 0].T.astype(X.dtype)
         self.intercept_ = intercepts[0].astype(X.dtype)
         return self
+
+    def _warn(self):
+        """Warn of a fit that is not done."""
+        limit, unit = f"max_iter={self.max_iter}", "passes"
+        if time_is_up():
+            limit, unit = f"max_time={self.max_time}", "seconds"
+        warnings.warn(
+            f"the fit is not done after {limit} {unit}; increase "
+            f"{limit.partition('=')[0]}, tol or alphas.",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
 
     @over_blocks
     def decision_function(self, X: Array) -> Array:

@@ -157,6 +157,16 @@ class KernelRidgeRegressor(
         Keep the normal equations after `fit`, m by m numbers: what
         ``predict(return_std=True)`` and a later `partial_fit` need. False makes a small
         model.
+    verbose : int, bool or callable, default=0
+        Whether to show progress: 1 is a bar on a terminal and a line every ten seconds
+        elsewhere; 0 is nothing, or lines to the logger "surff" if that is enabled for
+        level INFO. A function is called with `surff.backend.Progress`; it is not saved
+        with the model.
+    max_time : float or None, default=None
+        Seconds, > 0, after which work that can stop early does: the search for gamma,
+        adaptations and conjugate gradients keep the best so far. What cannot, such as
+        a pass over the data for one alpha, is done to its end. The result depends on
+        the speed of the machine. None is no limit.
 
     Attributes
     ----------
@@ -236,6 +246,8 @@ class KernelRidgeRegressor(
         precision: str = "auto",
         alpha_per_target: bool = False,
         keep_equations: bool = True,
+        verbose: Any = 0,
+        max_time: float | None = None,
     ):
         self.features = features
         self.alphas = alphas
@@ -249,6 +261,8 @@ class KernelRidgeRegressor(
         self.precision = precision
         self.alpha_per_target = alpha_per_target
         self.keep_equations = keep_equations
+        self.verbose = verbose
+        self.max_time = max_time
 
     def _validated(self, X, y, sample_weight, reset):
         y = to_numpy_if_dispatched(y)
@@ -537,6 +551,10 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
     keep_equations : bool, default=True
         Keep the normal equations after `fit`, m by m numbers: what a later
         `partial_fit` needs. False makes a small model.
+    verbose : int, bool or callable, default=0
+        Whether to show progress, see `KernelRidgeRegressor`, as for the next.
+    max_time : float or None, default=None
+        Seconds, > 0, after which work that can stop early does.
 
     Attributes
     ----------
@@ -601,6 +619,8 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         precision: str = "auto",
         probability: bool = False,
         keep_equations: bool = True,
+        verbose: Any = 0,
+        max_time: float | None = None,
     ):
         self.features = features
         self.alphas = alphas
@@ -614,6 +634,8 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         self.precision = precision
         self.probability = probability
         self.keep_equations = keep_equations
+        self.verbose = verbose
+        self.max_time = max_time
 
     def _validated(self, X, y, sample_weight, reset):
         y = to_numpy_if_dispatched(y)

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas
 
-from surff.backend import Array, asarray_like, each_block, to_numpy
+from surff.backend import Array, asarray_like, each_block, stage, to_numpy
 from surff.linear.normal_equations import NormalEquations, accumulate
 from surff.linear.solvers import intercept, solver_of
 
@@ -113,15 +113,20 @@ def splits_equations(
     if refit is not None or not is_partition:
         total = accumulate(feature_map, X, Y, sample_weight)
         sides = []
-        for train, test in splits:
-            own = feature_map if refit is None else refit(train)
-            summed = (
-                accumulate(own, X, Y, sample_weight, side) for side in (train, test)
-            )
-            sides.append(Split(*summed, test, own))
+        with stage("folds", len(splits), "folds") as progress:
+            for train, test in splits:
+                own = feature_map if refit is None else refit(train)
+                summed = (
+                    accumulate(own, X, Y, sample_weight, side) for side in (train, test)
+                )
+                sides.append(Split(*summed, test, own))
+                progress.advance()
         return total, lambda: iter(sides)
 
-    folds = [accumulate(feature_map, X, Y, sample_weight, test) for _, test in splits]
+    with stage("Gram matrix", n_samples, "rows"):
+        folds = [
+            accumulate(feature_map, X, Y, sample_weight, test) for _, test in splits
+        ]
     total = NormalEquations(feature_map.n_components, Y.shape[1])
     for fold in folds:
         total.merge(fold)

@@ -53,7 +53,14 @@ import numpy.typing as npt
 from scipy.linalg import blas, eigh_tridiagonal, lapack
 from sklearn.exceptions import ConvergenceWarning
 
-from surff.backend import feature_blocks, map_slices
+from surff.backend import (
+    UNWATCHED,
+    Stage,
+    feature_blocks,
+    map_slices,
+    stage,
+    time_is_up,
+)
 from surff.linear.banded import band_form
 from surff.linear.normal_equations import accumulate
 
@@ -166,14 +173,18 @@ def conjugate_gradient(
     shift = np.repeat(alphas, k)  # of each column: alphas first, targets within
     scale = np.tile(passes.target_spread, len(alphas))
 
-    coef, error, n_iter = iterate(passes, precondition, shift, scale, tol, max_iter)
+    with stage("conjugate gradients", unit="passes") as progress:
+        coef, error, n_iter = iterate(
+            passes, precondition, shift, scale, tol, max_iter, progress
+        )
     errors = np.sqrt(error / np.where(scale > 0, scale, 1.0))
     converged = bool(np.all(errors <= tol))
     if not converged:
         warnings.warn(
             f"conjugate gradients stopped after {n_iter} passes with an estimated "
             f"error of {errors.max():.2g} standard deviations of the target, above "
-            f"tol={tol:.2g}; increase max_iter or alpha, or choose solver='cholesky'.",
+            f"tol={tol:.2g}; increase max_iter{' or max_time' if time_is_up() else ''} "
+            "or alpha, or choose solver='cholesky'.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -189,6 +200,7 @@ def iterate(
     scale: np.ndarray,
     tol: float,
     max_iter: int,
+    progress: Stage = UNWATCHED,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Iterate the columns of all alphas and targets in lock step.
 
@@ -204,6 +216,8 @@ def iterate(
         Sum of squares of each column's target.
     tol, max_iter
         See `conjugate_gradient`.
+    progress : Stage, optional
+        Counts passes.
 
     Returns
     -------
@@ -221,7 +235,7 @@ def iterate(
     gains = []  # of each step: by how much the squared error in A's norm fell
     error = np.where(size > 0, np.inf, 0.0)
     active = np.flatnonzero(size > 0)
-    while len(active) and len(gains) < max_iter:
+    while len(active) and len(gains) < max_iter and not (gains and time_is_up()):
         P = direction[:, active]
         product = passes.gram_times(P) + shift[active] * P
         curvature = np.einsum("mc,mc->c", P, product)
@@ -237,6 +251,7 @@ def iterate(
         gains.append(np.zeros(len(shift)))
         gains[-1][active] = step * old
         error[active] = error_left(gains, active)
+        progress.advance()
         active = active[(error[active] > tol**2 * scale[active]) & (size[active] > 0)]
     return coef, error, len(gains)
 

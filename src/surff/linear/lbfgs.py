@@ -16,6 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from surff.backend import stage, time_is_up
+
 __all__ = ["Descent", "minimise"]
 
 #: Steps that the approximate Hessian remembers; more cost memory and gain little.
@@ -144,14 +146,19 @@ def minimise(
     converged = np.zeros(len(starts), dtype=bool)
     active = np.arange(len(starts))
     n_rounds = 0
-    while len(active) and n_rounds < max_iter:
-        n_rounds += 1
-        points = np.stack([descents[i].trial for i in active])
-        going = []
-        for i, loss, gradient in zip(active, *function(active, points), strict=True):
-            moves = descents[i].receive(loss, gradient, rounding * abs(loss))
-            converged[i] = not moves or np.linalg.norm(descents[i].gradient) <= tol
-            if not converged[i]:
-                going.append(i)
-        active = np.array(going, dtype=int)
+    with stage("descent", unit="passes") as progress:
+        # The first round has not moved yet.
+        while (
+            len(active) and n_rounds < max_iter and not (n_rounds > 1 and time_is_up())
+        ):
+            n_rounds += 1
+            points = np.stack([descents[i].trial for i in active])
+            found, going = function(active, points), []
+            for i, loss, gradient in zip(active, *found, strict=True):
+                moves = descents[i].receive(loss, gradient, rounding * abs(loss))
+                converged[i] = not moves or np.linalg.norm(descents[i].gradient) <= tol
+                if not converged[i]:
+                    going.append(i)
+            active = np.array(going, dtype=int)
+            progress.advance()
     return np.stack([descent.point for descent in descents]), converged, n_rounds

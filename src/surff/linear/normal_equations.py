@@ -25,6 +25,7 @@ from surff.backend import (
     map_slices,
     row_blocks,
     rows_of,
+    stage,
     syrk,
     to_numpy,
 )
@@ -437,24 +438,31 @@ def accumulate(
     n_rows = X.shape[0] if rows is None else len(rows)
     m, k = feature_map.n_components, Y.shape[1]
 
+    def add(equations, index, Z):
+        weight = None if sample_weight is None else sample_weight[index]
+        equations.update(Z, Y[index], weight)
+        progress.advance(len(Z))
+
     def accumulate_range(part):
         equations = NormalEquations(m, k)
         for index, Z in feature_blocks(feature_map, X, rows, part):
-            weight = None if sample_weight is None else sample_weight[index]
-            equations.update(Z, Y[index], weight)
+            add(equations, index, Z)
         return equations
 
-    if m > PARALLEL_COLUMNS:
-        equations = NormalEquations(m, k)
-        buffer = np.empty((min(SHARED_ROWS, n_rows), m), feature_map.dtype)
-        for index in row_blocks(n_rows, SHARED_ROWS):
-            out = buffer[: index.stop - index.start]
-            index = index if rows is None else rows[index]
-            Z = map_rows(feature_map, rows_of(X, index, backend), out)
-            weight = None if sample_weight is None else sample_weight[index]
-            equations.update(Z, Y[index], weight)
-        return equations
-    first, *others = map_slices(accumulate_range, n_rows, minimum=m)
+    with stage("Gram matrix", n_rows, "rows") as progress:
+        if m > PARALLEL_COLUMNS:
+            equations = NormalEquations(m, k)
+            buffer = np.empty((min(SHARED_ROWS, n_rows), m), feature_map.dtype)
+            for index in row_blocks(n_rows, SHARED_ROWS):
+                out = buffer[: index.stop - index.start]
+                index = index if rows is None else rows[index]
+                add(
+                    equations,
+                    index,
+                    map_rows(feature_map, rows_of(X, index, backend), out),
+                )
+            return equations
+        first, *others = map_slices(accumulate_range, n_rows, minimum=m)
     for other in others:
         first.merge(other)
     return first
@@ -485,13 +493,15 @@ def _accumulate_on_device(backend, feature_map, X, Y, sample_weight, rows):
 
     def add(block, Z):
         nonlocal gram, products
+        progress.advance(Z.shape[0])
         if sample_weight is not None:
             Z = Z * roots[block, ...]
         Zt = xp.matrix_transpose(Z)
         gram += Zt @ Z
         products += Zt @ sides[block, ...]
 
-    each_block(add, feature_map, X, rows)
+    with stage("Gram matrix", len(Y), "rows") as progress:
+        each_block(add, feature_map, X, rows)
     gram, products = to_numpy(gram), to_numpy(products)
     return NormalEquations.of_products(
         gram, products[:, :k], products[:, k], Y, sample_weight
@@ -536,6 +546,7 @@ def extend(
         cross = np.zeros((m, m_new))
         sums = np.zeros((m_new, Y.shape[1] + 1))  # moments and feature sums
         for index, Z in feature_blocks(feature_map, X, part=part):
+            progress.advance(len(Z))
             Z_new = np.ascontiguousarray(Z[:, new])
             weight = np.ones(len(Z)) if sample_weight is None else sample_weight[index]
             sides = np.column_stack([Y[index], np.ones(len(Z))]) * weight[:, None]
@@ -545,6 +556,7 @@ def extend(
             cross += Z.T @ Z_new
         return cross, sums
 
-    parts = map_slices(extend_range, X.shape[0], minimum=m)
+    with stage("Gram matrix", X.shape[0], "rows") as progress:
+        parts = map_slices(extend_range, X.shape[0], minimum=m)
     cross, sums = (sum(values) for values in zip(*parts, strict=True))
     return equations.extended(new, cross, sums[:, :-1], sums[:, -1])

@@ -9,14 +9,17 @@ not be. Dask is imported when one of its collections is given, and comes with th
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
+import secrets
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from surff.backend import one_thread
+from surff.backend import one_thread, stage
 from surff.streaming.sources import Block, SourceError
 
 __all__ = [
@@ -167,23 +170,75 @@ class DaskRows:
         parts, workers = list(self._parts()), held_by(self._rows)
         # What lies on one worker is merged there before anything is sent.
         parts.sort(key=lambda part: workers.get(str(part[2].key), ""))
-        level = [compute(of_block, *part) for part in parts]
         size = int(np.clip(FAN_IN_BYTES // max(1, n_bytes), 2, FAN_IN))
-        while len(level) > 1:
-            groups = (level[i : i + size] for i in range(0, len(level), size))
-            level = [together(merge, group) for group in groups]
-        return level[0].compute()
+        with counted_rows(int(self.lengths.sum())) as counter:
+            level = [compute(of_block, counter, *part) for part in parts]
+            while len(level) > 1:
+                groups = (level[i : i + size] for i in range(0, len(level), size))
+                level = [together(merge, group) for group in groups]
+            return level[0].compute()
 
 
 def held_by(values: Any) -> dict[str, str]:
     """Worker that holds each block of a collection, by the block's key."""
-    import dask
-
-    client = getattr(dask.base.get_scheduler(), "__self__", None)
-    if not hasattr(client, "who_has"):
+    client = client_in_use()
+    if client is None:
         return {}
     holders = client.who_has(values).items()
     return {str(key): min(workers) for key, workers in holders if workers}
+
+
+def client_in_use() -> Any:
+    """Client of the cluster that would compute now, None for threads or processes."""
+    import dask
+
+    client = getattr(dask.base.get_scheduler(), "__self__", None)
+    return client if hasattr(client, "who_has") else None
+
+
+#: What counts the rows of passes that run now and are watched, by name.
+_counters: dict[str, Callable[[tuple[int, int]], None]] = {}
+
+
+@contextlib.contextmanager
+def counted_rows(n_rows: int) -> Iterator[str | None]:
+    """Stage of a pass; yields the name under which tasks count, None if unwatched.
+
+    Tasks in this process count here; those on workers send an event.
+    """
+    with stage("pass", n_rows, "rows") as progress:
+        if not progress.is_watched:
+            yield None
+            return
+        name, client = f"surff-{secrets.token_hex(8)}", client_in_use()
+        seen: set[int] = set()
+
+        def count(block):
+            start, n_rows = block
+            if start not in seen:  # a lost worker's blocks are computed again
+                seen.add(start)
+                progress.advance(n_rows)
+
+        _counters[name] = count
+        if client is not None:
+            client.subscribe_topic(name, lambda event: count(event[1]))
+        try:
+            yield name
+        finally:
+            del _counters[name]
+            if client is not None:
+                client.unsubscribe_topic(name)
+
+
+def count_rows(name: str, start: int, n_rows: int) -> None:
+    """Count a block, on a worker or here; processes without a client do not."""
+    if (count := _counters.get(name)) is not None:
+        count((start, n_rows))
+    elif "distributed" in sys.modules:
+        from distributed import get_worker
+
+        with contextlib.suppress(ValueError):  # no worker of a cluster
+            get_worker().log_event(name, (start, n_rows))
 
 
 def shared(value: Any) -> Any:
@@ -281,11 +336,20 @@ def block_of(i: int, X: Any, y: Any, sample_weight: Any) -> Block:
 
 
 def computed(
-    of_block: Callable, i: int, start: int, X: Any, y: Any, sample_weight: Any
+    of_block: Callable,
+    counter: str | None,
+    i: int,
+    start: int,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
 ) -> Any:
     """Task of a block."""
     with one_thread():
-        return of_block(start, block_of(i, X, y, sample_weight))
+        result = of_block(start, block_of(i, X, y, sample_weight))
+    if counter is not None:
+        count_rows(counter, start, n_rows(X))
+    return result
 
 
 def merged(merge: Callable, parts: list[Any]) -> Any:

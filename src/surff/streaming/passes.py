@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from surff.backend import stage
 from surff.streaming.columns import Stamp
 from surff.streaming.dask_rows import DaskRows
 from surff.streaming.sources import Block, SourceError, block_length, read_ahead
@@ -128,9 +129,10 @@ class Passes:
             of_block = functools.partial(total_of_block, self._light(), empty, update)
             return self.source.reduce(of_block, merge, n_bytes)
         total = empty()
-        with self() as blocks:
+        with stage("pass", self.n_rows, "rows") as progress, self() as blocks:
             for rows in blocks:
                 total = update(total, rows)
+                progress.advance(rows.X.shape[0])
         return total
 
     def first(self) -> Rows:
