@@ -9,6 +9,7 @@ room above it in `docs/design.md`: `adaptation`, `selection`, `linear`, `draws`,
 from surff.estimators._targets import *
 from surff.estimators.base import *
 from surff.estimators.features import *
+from surff.estimators.leaves import *
 from surff.estimators.logistic import *
 from surff.estimators.nystroem import *
 from surff.estimators.persistence import *

@@ -25,6 +25,7 @@ from surff.backend import (
     validated,
     wide_dtype,
 )
+from surff.estimators._leaves import Rows, fit_leaves, leaf_decisions
 from surff.estimators._linear import (
     LinearOnFeatures,
     checked_features,
@@ -40,6 +41,7 @@ from surff.estimators._rows_fit import (
 from surff.estimators._source_fit import SourceFit, choice_from_equations
 from surff.estimators._watching import WATCH_CONSTRAINTS
 from surff.estimators.base import NumpyOnly
+from surff.estimators.leaves import LEAVES_CONSTRAINTS, checked_leaves
 from surff.linear import SOLVERS, Data, NormalEquations, accumulate, solve
 from surff.streaming import DaskRows, Passes
 
@@ -65,12 +67,22 @@ def learns_in_pieces(model: Any):
             "gammas needs several passes over the data, which partial_fit does not "
             f"make; set it to None, got {model.gammas!r}"
         )
+    refuse_leaves(model, "partial_fit")
     if not model.keep_equations:
         raise AttributeError(
             "partial_fit needs the normal equations: keep_equations must be True, got "
             f"{model.keep_equations!r}"
         )
     return forms_equations(model, "partial_fit")
+
+
+def refuse_leaves(model, method):
+    """Refuse leaf heads where rows are not all at hand."""
+    if model.leaves is not None:
+        raise AttributeError(
+            f"leaves need all rows at once, which {method} does not have: set it to "
+            f"None, got {model.leaves!r}"
+        )
 
 
 def forms_equations(model, method):
@@ -95,6 +107,7 @@ def streams(model: Any):
             "probability=True needs predictions of all rows at once, which fit_stream "
             "cannot hold; set it to False"
         )
+    refuse_leaves(model, "fit_stream")
     return forms_equations(model, "fit_stream")
 
 
@@ -116,6 +129,7 @@ RIDGE_CONSTRAINTS = {
     "precision": [StrOptions({"auto", "mixed", "float64"})],
     "keep_equations": ["boolean"],
     **WATCH_CONSTRAINTS,
+    **LEAVES_CONSTRAINTS,
 }
 
 
@@ -127,6 +141,9 @@ class BaseKernelRidge(LinearOnFeatures):
 
     #: An option of the classifier alone.
     probability = False
+
+    #: Models of earlier versions have none.
+    leaves: Any = None
 
     #: Values of ``scoring`` that need no look at all predictions together.
     _streamed_scoring = (None,)
@@ -146,6 +163,8 @@ class BaseKernelRidge(LinearOnFeatures):
 
     def _fit(self, X, y, Y, sample_weight):
         """Fit numeric targets ``Y`` (n_samples, k); ``y`` feeds splitter and scorer."""
+        leaves = checked_leaves(self.leaves)
+        self._refuse_with_leaves()
         fit = RowsFit(self, self._targets(), X, y, Y, sample_weight)
         choice = fit.choose()
         if fit.gamma_path is not None:
@@ -153,7 +172,11 @@ class BaseKernelRidge(LinearOnFeatures):
         if choice.total is not None:
             # A choice among alphas holds on to the equations for its caller.
             spare = choice.path is None and not self.keep_equations
-            self._take(choice, X, spare)
+            if leaves is None:
+                self._take(choice, X, spare)
+            else:
+                self._take(choice, X)
+                self._take_leaves(choice, leaves, X)
             return choice
         self._take_choice(choice)
         alphas, of_target = np.unique(self.alpha_, return_inverse=True)
@@ -206,6 +229,51 @@ class BaseKernelRidge(LinearOnFeatures):
 
     def _take_noise(self, choice):
         """Set what the posterior needs of the folds; the regressor does."""
+
+    def _refuse_with_leaves(self):
+        """Refuse what leaf heads cannot be fitted with."""
+        if self.leaves is None:
+            return
+        if self.solver == "cg":
+            raise ValueError(
+                "leaves need the normal equations, which solver='cg' does not form: "
+                "set it to 'cholesky' or 'eigh'."
+            )
+        if self.probability:
+            raise ValueError(
+                "probability=True calibrates the model without leaves: set it to False "
+                "and use sklearn.calibration.CalibratedClassifierCV."
+            )
+
+    def _take_leaves(self, choice, leaves, like):
+        """Fit leaf heads besides the common one, and set both."""
+        data, offset = choice.data, choice.data.offset
+        coef = self.coef_.T.reshape(-1, len(offset)).astype(np.float64)
+        common = coef, np.asarray(self.intercept_, np.float64) - offset
+        rows = Rows(
+            data.feature_map,
+            data.X,
+            data.Y,
+            data.sample_weight,
+            bool(self.fit_intercept),
+            np.broadcast_to(np.asarray(self.alpha_), offset.shape),
+            choice.solver,
+        )
+        fit = fit_leaves(rows, choice.total, leaves, self._is_classifier, common)
+        if fit.leaves.partition is not None:
+            self.coef_ = fit.coef.T.astype(like.dtype)
+            self.intercept_ = (fit.intercept + offset).astype(like.dtype)
+        self.leaves_ = fit.leaves._replace(
+            coef=np.ascontiguousarray(fit.leaves.coef, dtype=like.dtype),
+            intercept=np.ascontiguousarray(fit.leaves.intercept, dtype=like.dtype),
+        )
+
+    def _decisions(self, X):
+        """Predictions of checked rows, shape (n_samples, k)."""
+        leaves = getattr(self, "leaves_", None)
+        if leaves is None or leaves.partition is None:
+            return super()._decisions(X)
+        return leaf_decisions(self, X)
 
     @property
     def target_offset(self) -> np.ndarray:
@@ -322,6 +390,8 @@ class BaseKernelRidge(LinearOnFeatures):
                 found = features.numpy_only()
         if found is not None:
             return found
+        if self.leaves is not None:
+            return NumpyOnly("leaves", self.leaves, "None")
         if self.solver == "cg":
             return NumpyOnly("solver", self.solver, "'cholesky' or 'eigh'")
         if isinstance(self.cv, str) and self.cv == "loo":

@@ -22,10 +22,11 @@ from surff.draws import HadamardFrequencies
 from surff.estimators._linear import LinearOnFeatures
 from surff.estimators.base import Features
 from surff.estimators.features import FourierFeatures
+from surff.estimators.leaves import LeafHeads, LeafModel
 from surff.estimators.logistic import KernelLogisticClassifier
 from surff.estimators.nystroem import NystroemFeatures
 from surff.estimators.ridge import KernelRidgeClassifier
-from surff.linear import AlphaPath, NormalEquations
+from surff.linear import AlphaPath, NormalEquations, Partition
 
 __all__ = ["check_fitted_state", "check_nothing_derived", "reachable"]
 
@@ -347,6 +348,8 @@ def _check_linear(model: Any):
         size = float(np.abs(model.coef_).max()) * m * reach
     size += float(np.abs(model.intercept_).max())
     _no_overflow(model, "coef_", size, model.coef_.dtype)
+    if "leaves_" in vars(model):
+        _check_leaves(model, m, k, reach)
     _check_alpha(model, k)
     if "n_iter_" in vars(model):  # files of version 0.1.0 may have none
         _count(model, "n_iter_")
@@ -390,6 +393,49 @@ def _check_coefficients(model: Any, m: int):
     if isinstance(model, KernelRidgeClassifier | KernelLogisticClassifier):
         _check_classes(model, k)
     return k
+
+
+def _check_leaves(model: Any, m: int, k: int, reach: float):
+    """Trees and heads of a model's leaves; `Partition` has checked its arrays."""
+    leaves = model.leaves_
+    _require(isinstance(leaves, LeafModel), model, "leaves_", "a LeafModel")
+    partition, n_leaves, size = leaves.partition, 0, 0.0
+    if partition is not None:
+        _require(
+            isinstance(partition, Partition)
+            and partition.n_features == model.n_features_in_,
+            leaves,
+            "partition",
+            f"trees on {model.n_features_in_} columns",
+        )
+        n_leaves = partition.n_leaves
+    coef = _array(leaves, "coef", (n_leaves, k, m))
+    intercept = _array(leaves, "intercept", (n_leaves, k))
+    if n_leaves:
+        with np.errstate(over="ignore"):
+            size = float(np.abs(coef).max()) * m * reach
+            size += float(np.abs(intercept).max())
+            size *= partition.n_trees
+    _no_overflow(leaves, "coef", size, model.coef_.dtype)
+    _require(
+        np.ndim(leaves.alpha) == 0 and leaves.alpha > 0, leaves, "alpha", "positive"
+    )
+    trials = leaves.trials
+    _require(
+        isinstance(trials, np.ndarray)
+        and trials.dtype == np.float64
+        and trials.ndim == 2
+        and trials.shape[1] == 3,
+        leaves,
+        "trials",
+        "an array of three columns",
+    )
+
+
+def _check_leaf_heads(leaves: Any):
+    """Parameters of leaf heads."""
+    _check_attributes(leaves)
+    leaves.check_parameters()
 
 
 def _check_classes(model: Any, k: int):
@@ -519,6 +565,7 @@ _CHECKS = (
     (HadamardFrequencies, _check_hadamard),
     (NormalEquations, _check_equations),
     (Features, _check_features),
+    (LeafHeads, _check_leaf_heads),
     (LinearOnFeatures, _check_linear),
     (np.random.Generator, _check_random_state),
     (np.random.RandomState, _check_random_state),

@@ -89,7 +89,13 @@ class PosteriorOfRidge(LinearOnFeatures):
         return self._posterior_
 
     def _equations_for(self, asked):
-        """Refuse a model without its normal equations."""
+        """Refuse a model without its normal equations, or with leaf heads."""
+        leaves = getattr(self, "leaves_", None)
+        if leaves is not None and leaves.partition is not None:
+            raise ValueError(
+                f"{asked} needs the posterior of the model, which leaf heads do not "
+                f"keep: fit with leaves=None, got {self.leaves!r}."
+            )
         if not hasattr(self, "equations_"):
             raise ValueError(
                 f"{asked} needs the normal equations: fit with "

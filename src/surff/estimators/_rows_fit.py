@@ -246,6 +246,7 @@ class RowsFit:
             model.solver == "auto"
             and single
             and not model.keep_equations
+            and model.leaves is None
             and other_namespace(X) is None
             and cheaper_than_cholesky(*X.shape, feature_map.n_components)
         ):

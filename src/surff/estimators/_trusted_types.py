@@ -17,11 +17,12 @@ from typing import Any
 from surff.adaptation import ADAPTATIONS
 from surff.draws import DRAWS, HadamardFrequencies
 from surff.estimators.features import FourierFeatures
+from surff.estimators.leaves import LeafHeads, LeafModel
 from surff.estimators.logistic import KernelLogisticClassifier
 from surff.estimators.nystroem import NystroemFeatures
 from surff.estimators.ridge import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.kernels import KERNELS, Product, Sum
-from surff.linear import AlphaPath, NormalEquations
+from surff.linear import AlphaPath, NormalEquations, Partition
 from surff.selection import SELECTORS
 
 __all__ = ["LOADERS", "MODULES"]
@@ -38,8 +39,10 @@ _CLASSES = {
     KernelLogisticClassifier,
     KernelRidgeClassifier,
     KernelRidgeRegressor,
+    LeafHeads,
     NormalEquations,
     NystroemFeatures,
+    Partition,
     Product,
     Sum,
     *ADAPTATIONS.values(),
@@ -197,6 +200,7 @@ LOADERS: dict[str, tuple[str, ...]] = {
         ("SparseMatrixNode", "ObjectNode"),  # the second up to skops 0.13
     ),
     _name(AlphaPath): ("TupleNode",),
+    _name(LeafModel): ("TupleNode",),
     "numpy.dtype": ("DTypeNode",),
     "sklearn.utils._bunch.Bunch": ("DictNode",),
     # The repeated splitters hold the class that they repeat.
@@ -210,5 +214,5 @@ TRUSTED_TYPES: tuple[str, ...] = tuple(sorted(LOADERS))
 #: Where each class is now. Files name classes by module, and modules move: a class of
 #: surff is looked up by its name alone.
 MODULES: dict[Any, str] = {
-    cls.__qualname__: cls.__module__ for cls in {*_CLASSES, AlphaPath}
+    cls.__qualname__: cls.__module__ for cls in {*_CLASSES, AlphaPath, LeafModel}
 }

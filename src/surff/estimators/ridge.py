@@ -167,6 +167,10 @@ class KernelRidgeRegressor(
         adaptations and conjugate gradients keep the best so far. What cannot, such as
         a pass over the data for one alpha, is done to its end. The result depends on
         the speed of the machine. None is no limit.
+    leaves : None, int, "auto" or LeafHeads, default=None
+        Leaves of a tree, each with a head of its own on the features, shrunk towards
+        the common one; "auto" chooses how many, see `LeafHeads` and the guide to leaf
+        heads. Not for ``solver="cg"``, and ``return_std`` does without.
 
     Attributes
     ----------
@@ -189,6 +193,9 @@ class KernelRidgeRegressor(
         The fitted feature map.
     equations_ : NormalEquations
         With ``keep_equations`` only, and not after conjugate gradients.
+    leaves_ : LeafModel
+        With ``leaves`` only: the tree, what each leaf adds to ``coef_`` and
+        ``intercept_``, its alpha, and the trials of the choice.
     n_iter_ : int
         Passes of conjugate gradients; 1 for the other solvers.
     n_features_in_ : int
@@ -248,6 +255,7 @@ class KernelRidgeRegressor(
         keep_equations: bool = True,
         verbose: Any = 0,
         max_time: float | None = None,
+        leaves: Any = None,
     ):
         self.features = features
         self.alphas = alphas
@@ -263,6 +271,7 @@ class KernelRidgeRegressor(
         self.keep_equations = keep_equations
         self.verbose = verbose
         self.max_time = max_time
+        self.leaves = leaves
 
     def _validated(self, X, y, sample_weight, reset):
         y = to_numpy_if_dispatched(y)
@@ -580,6 +589,9 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         The fitted feature map.
     equations_ : NormalEquations
         With ``keep_equations`` only, and not after conjugate gradients.
+    leaves_ : LeafModel
+        With ``leaves`` only: the tree, what each leaf adds to ``coef_`` and
+        ``intercept_``, its alpha, and the trials of the choice.
     n_iter_ : int
         Passes of conjugate gradients; 1 for the other solvers.
     n_features_in_ : int
@@ -621,6 +633,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         keep_equations: bool = True,
         verbose: Any = 0,
         max_time: float | None = None,
+        leaves: Any = None,
     ):
         self.features = features
         self.alphas = alphas
@@ -636,6 +649,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         self.keep_equations = keep_equations
         self.verbose = verbose
         self.max_time = max_time
+        self.leaves = leaves
 
     def _validated(self, X, y, sample_weight, reset):
         y = to_numpy_if_dispatched(y)

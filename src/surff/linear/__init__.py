@@ -11,8 +11,10 @@ from surff.linear.cg import *
 from surff.linear.criteria import *
 from surff.linear.evidence import *
 from surff.linear.lbfgs import *
+from surff.linear.leaf_heads import *
 from surff.linear.logistic import *
 from surff.linear.normal_equations import *
+from surff.linear.partition import *
 from surff.linear.solvers import *
 from surff.linear.source_folds import *
 from surff.linear.uncertainty import *
