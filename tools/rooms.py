@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "datasets": [],
     # The protocol "published" weights single columns, as no estimator does: it is made
     # of the map itself and of its moments.
-    "experiments": ["surff", "kernels", "linear", "inspection", "datasets"],
+    "experiments": ["surff", "kernels", "linear", "datasets"],
     "cli": ["surff", "experiments", "datasets"],
 }
 

@@ -105,15 +105,13 @@ def test_table2_passes_its_options_on(fake, tmp_path):
     assert {"rff-alpha-2s", "rff-wide"} < {row["method"] for row in rows}
 
 
-def test_a_users_printed_cells_are_shown(fake, tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text("dataset,multiple,method,accuracy,std\neeg,1,qmc,61.25,\n")
+def test_the_papers_cells_are_shown(fake, tmp_path):
     result = run(
         *("table2", "--datasets", "eeg", "--multiples", 1, "--trials", 1),
-        *("--printed", path, "--out", tmp_path),
+        *("--out", tmp_path),
     )
-    assert "61.25 (+" in result.stdout
-    assert "61.25 (+" in (tmp_path / "table2.md").read_text("utf-8")
+    assert "67.83 ± 0.73" in result.stdout
+    assert "67.83 ± 0.73" in (tmp_path / "table2.md").read_text("utf-8")
 
 
 def test_ctrl_c_renders_what_is_there_and_says_how_to_go_on(fake, tmp_path):

@@ -176,7 +176,7 @@ def test_runs_resume_and_are_written(tmp_path, small_grids):
     assert_allclose(float(line["score"]), 100 * np.mean(scores), rtol=1e-7)
 
 
-def rows_of(scores, splits=4):
+def rows_of(scores, splits=5):
     """Rows with given mean scores: ``{(task, multiple, method): score}``."""
     return [
         {
@@ -221,13 +221,15 @@ def test_cells_ranks_and_frequencies_needed():
     rows = rows_of(SCORES)
     cells = benchmark_cells(rows)
     cell = cells["eeg", 1, "auto"]
-    assert_allclose(cell.score.mean, 91.05)
-    assert cell.fit_time == 2.5
+    assert_allclose(cell.score.mean, 91.04)
+    assert cell.fit_time == 3.0
     ours, rff = (
         [r["score"] for r in rows if (r["dataset"], r["multiple"], r["method"]) == key]
         for key in (("eeg", 1, "auto"), ("eeg", 1, "rff"))
     )
-    assert_allclose(cell.p_value, stats.ttest_rel(ours, rff).pvalue)
+    difference = np.subtract(ours, rff)  # five halves: 1 / 5 + 1
+    t = difference.mean() / math.sqrt(1.2 * difference.var(ddof=1))
+    assert_allclose(cell.p_value, 2.0 * stats.t.sf(t, 4))
     assert math.isnan(cells["eeg", 1, "rff"].p_value)
     # On eeg: boosting, auto, rff, eerf. On letter: boosting, rff, eerf, auto.
     ranks, n_tasks = mean_ranks(cells, 1)
@@ -237,6 +239,28 @@ def test_cells_ranks_and_frequencies_needed():
     assert mean_ranks({**cells, **twice}, 1) == (ranks, n_tasks)
     assert frequencies_needed(cells, "eeg") == {"rff": 16, "auto": 1, "eerf": None}
     assert frequencies_needed(cells, "letter") == {"rff": 16, "auto": 16, "eerf": None}
+
+
+def test_one_split_and_few_splits_have_no_test():
+    scores = {("ijcnn1", 4, "rff"): 0.9, ("ijcnn1", 4, "auto"): 0.95}
+    rows = rows_of(scores)
+    assert math.isnan(benchmark_cells(rows)["ijcnn1", 4, "auto"].p_value)
+    config = Benchmark(("ijcnn1",), ("rff", "auto"), (4,))
+    text = " ".join(benchmark_captions(config, rows))
+    assert "ijcnn1: one split, the source's own; its trials differ in their" in text
+    few = [row for row in rows_of(SCORES) if row["trial"] < 4]
+    assert all(math.isnan(cell.p_value) for cell in benchmark_cells(few).values())
+
+
+def test_ranks_are_tested_over_the_data_sets():
+    tasks = ("eeg", "magic04", "covtype", "letter", "california-housing", "digits")
+    scores = {(task, 4, "rff"): 0.5 + i / 50 for i, task in enumerate(tasks)}
+    scores |= {(task, 4, "auto"): 0.7 + i / 40 for i, task in enumerate(tasks)}
+    report = benchmark_report(Benchmark(tasks, ("rff", "auto")), rows_of(scores))
+    (table,) = (t for t in report.tables if t.title.startswith("Mean ranks"))
+    # Six of six one way: 2 / 2**6.
+    assert ["adapted (auto)", "1.00 (0.031)"] in list(table.rows)
+    assert ["RFF", "2.00"] in list(table.rows)
 
 
 def test_critical_differences_are_those_of_the_literature():
@@ -251,8 +275,8 @@ def test_text_marks_what_differs(tmp_path):
     report = benchmark_report(config, rows)
     lines = report.markdown().splitlines()
     auto = [line for line in lines if "adapted (auto)" in line]
-    assert "91.05 ± 0.03 •" in auto[0]
-    assert "40.05 ± 0.03 ◦" in auto[1]
+    assert "91.04 ± 0.05 •" in auto[0]
+    assert "40.04 ± 0.05 ◦" in auto[1]
     assert [text.strip() for text in auto[-1].split("|")[2:4]] == ["1d (1)", "16d (1)"]
     assert any("critical difference" in line for line in lines)
     assert len(report.tables) == 4
@@ -261,8 +285,8 @@ def test_text_marks_what_differs(tmp_path):
     assert titles[:2] == ["eeg", "letter"]
     assert "Mean ranks over the data sets" not in titles  # none to rank
     text = " ".join(benchmark_captions(config, rows))
-    assert "over 4 splits, seed" in text
-    assert "over 3 to 4 splits (benchmark.csv counts them)" in " ".join(
+    assert "over 5 trials, seed" in text
+    assert "over 4 to 5 trials (benchmark.csv counts them)" in " ".join(
         benchmark_captions(config, rows[1:])
     )
     for task, word in (("eeg-time", "stretches"), ("magic04-scores", "normal scores")):

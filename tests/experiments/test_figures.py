@@ -11,9 +11,9 @@ from surff.experiments.figures import save, spread_out, table2_figure
 
 CONFIG = Table2(("eeg",), (1, 4, 16), trials=3, ablation=True)
 PRINTED = {
-    ("eeg", 4, "surrogate"): PrintedCell(80.5, None),
-    ("eeg", 64, "rff"): PrintedCell(79.0, None),  # not a size shown
-    ("magic04", 4, "rff"): PrintedCell(70.0, None),
+    ("eeg", 4, "surrogate"): PrintedCell(80.5, 1.0, 0.03, 0.01, True),
+    ("eeg", 64, "rff"): PrintedCell(79.0, 1.0, 0.03, 0.01, False),  # not a size shown
+    ("magic04", 4, "rff"): PrintedCell(70.0, 1.0, 0.03, 0.01, False),
 }
 
 
@@ -45,17 +45,20 @@ def test_lines_are_the_means(rows):
             for m in CONFIG.multiples
         ]
         assert_allclose(line.get_ydata(), means, rtol=1e-12)
-    assert len(time.lines) == 4  # the ablation has RFF's times
+    assert len(time.lines) == 5  # the ablation has RFF's times; one cell is the paper's
     assert_allclose(time.lines[2].get_ydata(), [5e-3, 2e-2, 8e-2])
     assert time.get_yscale() == "log"
 
 
 def test_printed_cells_are_hollow(rows):
-    accuracy = table2_figure(rows, PRINTED, "eeg", CONFIG).axes[0]
-    (hollow,) = [line for line in accuracy.lines if line.get_fillstyle() == "none"]
-    assert hollow.get_xdata() == [4]
-    assert hollow.get_ydata() == [80.5]
-    assert accuracy.get_title("left") == "Test accuracy, % (hollow: the paper's)"
+    panels = table2_figure(rows, PRINTED, "eeg", CONFIG).axes
+    for axes, value, title in zip(
+        panels, (80.5, 0.03), ("Test accuracy, %", "Generation time, s"), strict=True
+    ):
+        (hollow,) = [line for line in axes.lines if line.get_fillstyle() == "none"]
+        assert hollow.get_xdata() == [4]
+        assert hollow.get_ydata() == [value]
+        assert axes.get_title("left") == f"{title} (hollow: the paper's)"
     without = table2_figure(rows, {}, "eeg", CONFIG).axes[0]
     assert all(line.get_fillstyle() == "full" for line in without.lines)
     assert without.get_title("left") == "Test accuracy, %"
@@ -72,7 +75,7 @@ def test_every_line_is_named_in_its_colour_and_no_two_names_touch(rows):
 
 
 def test_title_and_caption_tell_the_run(rows):
-    figure = table2_report(CONFIG, rows, PRINTED).figures["table2-eeg"]()
+    figure = table2_report(CONFIG, rows).figures["table2-eeg"]()
     assert (
         figure.get_suptitle() == "EEG eye state (d = 14), protocol published, 3 trials"
     )

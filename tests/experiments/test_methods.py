@@ -32,7 +32,7 @@ from surff.experiments import (
 from surff.selection import LANDMARK_RULES, SELECTORS
 
 CONFIG = Table2(
-    ("breast_cancer",), (1, 2), trials=3, protocol="fair", methods=tuple(all_methods())
+    ("breast_cancer",), (1, 2), trials=5, protocol="fair", methods=tuple(all_methods())
 )
 
 
@@ -100,7 +100,7 @@ def test_a_size_without_a_map_is_left_out_and_told():
             return False
 
     trials = missing_trials(CONFIG, Empty())
-    assert len(trials) == 6
+    assert len(trials) == 10
     for trial in trials:
         assert ("sparse_grid" in trial.methods) == (trial.multiple == 2)
     text = " ".join(method_captions(CONFIG, rows_of(CONFIG)))
@@ -137,7 +137,7 @@ def rows_of(config, d=30):
     return rows
 
 
-def test_the_table_has_means_errors_and_marks():
+def test_the_table_has_means_deviations_and_marks():
     rows = rows_of(CONFIG)
     found = method_table(summary_cells(rows, {}), "breast_cancer")
     header, body = found.header, found.rows
@@ -151,11 +151,11 @@ def test_the_table_has_means_errors_and_marks():
             accuracies.setdefault(row["method"], []).append(row["accuracy"])
     for i, (method, label) in enumerate(all_methods().items()):
         values = 100 * np.array(accuracies[method])
-        error = values.std(ddof=1) / math.sqrt(3)
-        text = f"{values.mean():.2f} ± {error:.2f}"
+        text = f"{values.mean():.2f} ± {values.std(ddof=1):.2f}"
         gain = values - 100 * np.array(accuracies["rff"])
         equal = np.ptp(gain) < 1e-9
-        if i and (equal or stats.ttest_1samp(gain, 0.0).pvalue < 0.05):
+        scale = math.sqrt((1 / 5 + 285 / 284) * gain.var(ddof=1))
+        if i and (equal or 2 * stats.t.sf(abs(gain.mean()) / scale, 4) < 0.05):
             text += " •" if gain.mean() > 0 else " ◦"
         assert table[label][1] == text
         assert table[label][2] == f"{1 + i:.3g}x"
@@ -165,7 +165,7 @@ def test_the_table_has_means_errors_and_marks():
 
 def test_the_table_is_written_in_every_form(tmp_path):
     rows = rows_of(CONFIG)
-    report = table2_report(CONFIG, rows, {})
+    report = table2_report(CONFIG, rows)
     names = {path.name for path in report.write(tmp_path)}
     pictures = {"methods-breast_cancer.png", "methods-breast_cancer.svg"}
     assert names == {"methods.md", "methods.tex", "methods.csv"} | pictures

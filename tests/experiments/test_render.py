@@ -6,23 +6,29 @@ import math
 
 import pytest
 from rich.console import Console
+from scipy import stats
 
 from surff.experiments import (
-    METHODS,
     MULTIPLES,
     PrintedCell,
     Table,
     Table2,
+    agreement,
     captions,
     format_seconds,
     picture_caption,
     summary_cells,
+    table2,
     table2_report,
     tex,
 )
 
-CONFIG = Table2(("eeg",), (1, 2), trials=3)
-PRINTED = {("eeg", 2, "surrogate"): PrintedCell(80.0, None)}
+CONFIG = Table2(("eeg",), (1, 2), trials=5)
+PRINTED = {
+    ("eeg", 1, "rff"): PrintedCell(70.0, 2.0, 0.02, 0.0, False),
+    ("eeg", 2, "rff"): PrintedCell(71.5, 0.25, 0.02, 0.0, False),
+    ("eeg", 2, "surrogate"): PrintedCell(80.0, 1.6, 0.05, 0.01, True),
+}
 
 
 def make_row(method="rff", multiple=1, trial=0, accuracy=0.7, seconds=1e-3, **more):
@@ -46,9 +52,9 @@ def make_row(method="rff", multiple=1, trial=0, accuracy=0.7, seconds=1e-3, **mo
 
 @pytest.fixture
 def rows():
-    """RFF and ours, three trials; ours ahead by 0.10, 0.11, 0.12 at s = 2d."""
+    """RFF and the surrogate, five trials; ahead by 0.10, 0.11, ... 0.14 at s = 2d."""
     rows = []
-    for trial, accuracy in enumerate((0.70, 0.71, 0.72)):
+    for trial, accuracy in enumerate((0.70, 0.71, 0.72, 0.70, 0.72)):
         rows += [
             make_row("rff", 1, trial, accuracy, 1e-3),
             make_row("surrogate", 1, trial, accuracy, 1e-3),
@@ -62,6 +68,16 @@ def rows():
     return rows
 
 
+@pytest.fixture
+def printed(monkeypatch):
+    monkeypatch.setattr(table2, "printed_table", lambda: PRINTED)
+
+
+def report_lines(config, rows):
+    text = table2_report(config, rows).markdown()
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
 def test_cells_boil_trials_down(rows):
     cells = summary_cells(rows, PRINTED)
     assert list(cells) == [
@@ -71,18 +87,53 @@ def test_cells_boil_trials_down(rows):
         ("eeg", 2, "surrogate"),
     ]
     ours, rff = cells["eeg", 2, "surrogate"], cells["eeg", 2, "rff"]
-    assert ours.accuracy.mean == pytest.approx(82.0)
-    assert ours.accuracy.std == pytest.approx(2.0)
-    assert ours.deviation == pytest.approx(2.0)
+    assert ours.accuracy.mean == pytest.approx(83.0)
+    assert ours.accuracy.std == pytest.approx(math.sqrt((9 + 1 + 1 + 0 + 9) / 4))
+    assert ours.deviation == pytest.approx(3.0)
     assert ours.ratio == pytest.approx(250.0)
-    assert ours.bullet
-    # t = 11 sqrt(3) with two degrees of freedom: p = 1 - t / sqrt(2 + t^2).
-    assert ours.p_value == pytest.approx(1.0 - math.sqrt(363 / 365), rel=1e-6)
-    assert rff.deviation is None
-    assert not rff.bullet
+    assert ours.printed_ratio == pytest.approx(2.5)
+    # Differences 10 ... 14 points: t = 12 / sqrt(2.5 / 5), four degrees of freedom.
+    expected = 2.0 * stats.t.sf(12.0 / math.sqrt(0.5), 4)
+    assert ours.p_value == pytest.approx(expected, rel=1e-9)
     assert math.isnan(rff.p_value)
-    assert not cells["eeg", 1, "surrogate"].bullet
+    assert cells["eeg", 1, "surrogate"].deviation is None
     assert cells["eeg", 1, "rff"].at_grid_end == {"alpha": 2, "gamma": 1}
+
+
+def test_bullets_need_both_plain_methods(rows):
+    assert not summary_cells(rows, {})["eeg", 2, "surrogate"].bullet  # no QMC to beat
+    qmc = [row | {"method": "qmc"} for row in rows if row["method"] == "rff"]
+    cells = summary_cells(rows + qmc, {})
+    assert cells["eeg", 2, "surrogate"].bullet
+    assert not cells["eeg", 1, "surrogate"].bullet
+    good = [row | {"accuracy": 0.9} for row in qmc]
+    assert not summary_cells(rows + good, {})["eeg", 2, "surrogate"].bullet
+
+
+def test_halves_are_tested_with_the_correction_and_one_split_not_at_all(rows):
+    fair = [row | {"protocol": "fair", "n_test": 14_980} for row in rows]
+    found = summary_cells(fair, {})["eeg", 2, "surrogate"].p_value
+    # Twice as many rows to test as to train: 1 / 5 + 2.
+    expected = 2.0 * stats.t.sf(12.0 / math.sqrt(2.5 * 2.2), 4)
+    assert found == pytest.approx(expected, rel=1e-9)
+    one_split = [row | {"dataset": "cod-rna"} for row in fair]
+    cell = summary_cells(one_split, {})["cod-rna", 2, "surrogate"]
+    assert math.isnan(cell.p_value)
+    assert not cell.bullet
+    # The paper's own test is reproduced there, too.
+    published = [row | {"dataset": "cod-rna"} for row in rows]
+    assert summary_cells(published, {})["cod-rna", 2, "surrogate"].p_value < 0.01
+
+
+def test_agreement_counts_cells_and_bullets(rows):
+    qmc = [row | {"method": "qmc"} for row in rows if row["method"] == "rff"]
+    cells = summary_cells(rows + qmc, PRINTED)
+    found = agreement(cells)
+    assert found.deviation == pytest.approx((1.0 + 0.5 + 3.0) / 3)
+    assert (found.within, found.n_cells) == (1, 3)
+    assert (found.same_bullets, found.n_bullets) == (1, 1)
+    assert agreement(cells, "eeg", "rff").deviation == pytest.approx(0.75)
+    assert agreement(cells, "magic04") is None
 
 
 def test_only_weighted_methods_carry_a_bullet(rows):
@@ -90,47 +141,61 @@ def test_only_weighted_methods_carry_a_bullet(rows):
         row | {"method": name, "accuracy": row["accuracy"] + 0.2 + row["trial"] / 100}
         for row in rows
         if row["method"] == "rff"
-        for name in ("qmc", "rff-wide", "leverage")
+        for name in ("rff-wide", "leverage")
     ]
-    cells = summary_cells(rows + better, {})
+    qmc = [row | {"method": "qmc"} for row in rows if row["method"] == "rff"]
+    cells = summary_cells(rows + qmc + better, {})
     bullets = {method for (_, multiple, method), c in cells.items() if c.bullet}
     assert bullets == {"leverage", "surrogate"}
 
 
-def test_markdown(rows):
-    text = table2_report(CONFIG, rows, PRINTED).markdown()
-    lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert "# Table 2, protocol published" in lines
-    assert "## eeg: accuracy in %" in lines
-    assert "| s | | RFF | surrogate (paper) |" in lines
-    assert "| 1d | accuracy | 71.00 ± 1.00 | 71.00 ± 1.00 |" in lines
-    assert "| 2d | accuracy | 71.00 ± 1.00 | 82.00 ± 2.00 • |" in lines
-    assert "| | paper | – | 80.00 (+2.00) |" in lines  # noqa: RUF001
-    assert "| | time | 2.00 ms | 500 ms (250x) |" in lines
-    assert "| MAD | here | – | 2.00 (1 cell) |" in lines  # noqa: RUF001
-    assert "| | known | 0.30 | 0.57 |" in lines
+def test_markdown(rows, printed):
+    lines = report_lines(CONFIG, rows)
+    for line in (
+        "# Table 2, protocol published",
+        "## eeg: accuracy in %",
+        "| s | | RFF | surrogate (paper) |",
+        "| 1d | accuracy | 71.00 ± 1.00 | 71.00 ± 1.00 |",
+        "| | paper | 70.00 ± 2.00 | – |",  # noqa: RUF001
+        "| 2d | accuracy | 71.00 ± 1.00 | 83.00 ± 2.24 |",
+        "| | paper | 71.50 ± 0.25 | 80.00 ± 1.60 • |",
+        "| | difference | -0.50 (2.0 sd) | +3.00 (1.9 sd) |",
+        "| | time | 2.00 ms | 500 ms (250x) |",
+        "| | paper's time | 20.0 ms | 50.0 ms (2.5x) |",
+        "| all | mean deviation | 0.75 | 3.00 |",
+        "| | within 1 sd | 1 of 2 | 0 of 1 |",
+        "| | same bullet | – | 0 of 1 |",  # noqa: RUF001
+    ):
+        assert line in lines
 
 
-def test_the_reference_belongs_to_the_published_protocol(rows):
-    config = Table2(("eeg",), (1, 2), trials=3, protocol="fair")
-    (table,) = table2_report(config, rows, PRINTED).tables
-    assert table.rows[-1] == ["MAD", "here", "\N{EN DASH}", "2.00 (1 cell)"]
+def test_a_data_set_that_is_not_the_papers_has_no_rows_of_it(rows):
+    rows = [row | {"dataset": "digits"} for row in rows]
+    config = Table2(("digits",), (1, 2), trials=5)
+    (table,) = table2_report(config, rows).tables
+    assert [row[1] for row in table.rows] == ["accuracy", "time"] * 2
 
 
-def test_latex(rows):
-    text = table2_report(CONFIG, rows, PRINTED).latex_tables()
+def test_latex(rows, printed):
+    text = table2_report(CONFIG, rows).latex_tables()
     lines = text.splitlines()
-    assert (
-        "2d & accuracy & 71.00 $\\pm$ 1.00 & 82.00 $\\pm$ 2.00 $\\bullet$ \\\\" in lines
-    )
-    assert " & paper & -- & 80.00 (+2.00) \\\\" in lines
+    assert "2d & accuracy & 71.00 $\\pm$ 1.00 & 83.00 $\\pm$ 2.24 \\\\" in lines
+    assert " & paper & 71.50 $\\pm$ 0.25 & 80.00 $\\pm$ 1.60 $\\bullet$ \\\\" in lines
+    assert " & paper & 70.00 $\\pm$ 2.00 & -- \\\\" in lines
     assert " & time & 2.00 ms & 500 ms (250x) \\\\" in lines
+    assert "all & mean deviation & 0.75 & 3.00 \\\\" in lines
     assert "\\label{tab:table2-published-eeg}" in lines
-    assert "paired t-test at 5 \\%" in text
-    assert "\\{0.05, 0.1, 0.5, 1\\}" in text
+    assert (
+        "\\caption{eeg: accuracy in \\%, mean and standard deviation over 5 trials of "
+        "the protocol published; $\\bullet$ weighted methods better than RFF and QMC "
+        "(plain paired t-test, 5 \\%).}"
+    ) in lines
+    # What else there is to say is above, in comments.
+    assert any(line.startswith("% Protocol published, the recipe") for line in lines)
     for name in ("table*", "tabular"):
         assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") == 1
     assert text.count("\\midrule") == 3
+    assert all(line.isascii() for line in lines if not line.startswith("%"))
     # Every row of a tabular has as many cells as its column specification.
     columns = text.split("\\begin{tabular}{")[1].index("}")
     body = text.split("\\midrule")[1].split("\\bottomrule")[0].strip()
@@ -143,9 +208,8 @@ def test_special_characters_are_escaped():
     )
 
 
-def test_csv_has_every_number(rows):
-    text = table2_report(CONFIG, rows, PRINTED).data.csv()
-    lines = list(csv.DictReader(io.StringIO(text)))
+def test_csv_has_every_number(rows, printed):
+    lines = list(csv.DictReader(io.StringIO(table2_report(CONFIG, rows).data.csv())))
     assert len(lines) == 4
     assert lines[3] == {
         "protocol": "published",
@@ -155,35 +219,46 @@ def test_csv_has_every_number(rows):
         "multiple": "2",
         "n_frequencies": "28",
         "method": "surrogate",
-        "trials": "3",
-        "accuracy": "82",
-        "std": "2",
-        "printed": "80.0",
-        "deviation": "2",
-        "p_value": "0.00274349",
-        "better_than_rff": "1",
+        "trials": "5",
+        "accuracy": "83",
+        "std": "2.23607",
+        "p_value": "7.06935e-05",
+        "bullet": "0",
         "generation_time": "0.5",
         "generation_ratio": "250",
         "at_grid_end": "",
+        "deviation": "3",
+        "printed_accuracy": "80",
+        "printed_std": "1.6",
+        "printed_seconds": "0.05",
+        "printed_seconds_std": "0.01",
+        "printed_bullet": "True",
+        "printed_ratio": "2.5",
     }
-    assert lines[0]["printed"] == lines[0]["p_value"] == ""
+    assert lines[1]["printed_accuracy"] == lines[0]["p_value"] == ""
     assert lines[0]["at_grid_end"] == "alpha:2 gamma:1"
 
 
-def test_one_trial_has_no_spread_and_no_bullet():
-    rows = [make_row("rff"), make_row("surrogate", accuracy=0.9)]
-    config = Table2(("eeg",), (1,), trials=1)
-    text = table2_report(config, rows, {}).markdown()
-    assert "over 1 trial, seed 0" in text
-    assert "70.00 |" in text
-    assert "±" not in text
-    assert "90.00 •" not in text
+@pytest.mark.parametrize("n_trials", [1, 4])
+def test_few_trials_have_no_test(n_trials):
+    rows = [
+        make_row(method, trial=trial, accuracy=accuracy + trial / 1000)
+        for trial in range(n_trials)
+        for method, accuracy in (("rff", 0.7), ("qmc", 0.7), ("surrogate", 0.9))
+    ]
+    config = Table2(("eeg",), (1,), trials=n_trials)
+    report = table2_report(config, rows)
+    text = report.markdown()
+    assert "no test with fewer than 5 trials" in text
+    assert "t-test" not in text + report.latex_tables()
+    accuracy = next(line for line in text.splitlines() if "accuracy |" in line)
+    assert "•" not in accuracy
+    assert ("±" in accuracy) == (n_trials > 1)
 
 
 def test_a_missing_cell_is_a_dash():
     rows = [make_row("rff"), make_row("surrogate", multiple=2)]
-    text = table2_report(CONFIG, rows, {}).markdown()
-    lines = [" ".join(line.split()) for line in text.splitlines()]
+    lines = report_lines(CONFIG, rows)
     assert "| 1d | accuracy | 70.00 | – |" in lines  # noqa: RUF001
     assert "| 2d | accuracy | – | 70.00 |" in lines  # noqa: RUF001
 
@@ -199,17 +274,12 @@ def test_the_terminal_table_fits(fake, ablation, width):
         for trial in range(config.trials)
         for method in config.all_methods
     ]
-    printed = {
-        (name, multiple, method): PrintedCell(1.23, None)
-        for name in config.datasets
-        for multiple in MULTIPLES
-        for method in METHODS
-    }
-    text = shown(table2_report(config, rows, printed).tables, width)
+    text = shown(table2_report(config, rows).tables, width)
     assert "…" not in text
     assert max(len(line.rstrip()) for line in text.splitlines()) <= width
     assert "covtype: accuracy in %" in text
-    assert "1.23 (+" in text
+    assert "89.38 ± 0.32 •" in text
+    assert "46.5 s (1.90x)" in text
     assert "123 s" in text
     assert "111 s (0.90x)" in text
     assert ("as RFF" in text) == ablation
@@ -242,8 +312,9 @@ def text_of(config, rows):
 def test_captions_state_protocol_weights_and_trials(rows):
     text = text_of(CONFIG, rows)
     assert "Protocol published" in text
+    assert "plain paired t-tests at 5 %, which is the paper's test" in text
     assert "Weights: own" in text
-    assert "over 3 trials, seed 0" in text
+    assert "over 5 trials, seed 0" in text
     assert "eeg: d = 14, 7,490 rows to train, 7,490 to test; its four outlier" in text
     assert "outlier rows kept." in text
     by_weight = Table2(("eeg",), (1, 2), trials=3, weights="sorted")
@@ -251,6 +322,9 @@ def test_captions_state_protocol_weights_and_trials(rows):
     fair = Table2(("eeg",), (1, 2), trials=3, protocol="fair")
     assert "outlier rows clipped at 10 interquartile ranges" in text_of(fair, rows)
     assert "Weights" not in text_of(fair, rows)
+    assert "corrected for random halves of the same rows" in text_of(fair, rows)
+    one_split = [row | {"dataset": "cod-rna"} for row in rows]
+    assert "none for cod-rna, whose trials have one split" in text_of(fair, one_split)
     literal = Table2(("eeg",), (1, 2), trials=3, protocol="literal")
     assert "Algorithm 1 as printed" in text_of(literal, rows)
 
@@ -269,10 +343,10 @@ def test_captions_state_what_stands_in_for_the_papers_rows():
 
 def test_captions_state_choices_at_the_end_of_a_grid(rows):
     sentences = picture_caption(CONFIG, rows)
-    assert "The chosen alpha sat at an end of its grid in some fits: RFF 2 of 6." in (
+    assert "The chosen alpha sat at an end of its grid in some fits: RFF 2 of 10." in (
         sentences
     )
-    assert "The chosen gamma sat at an end of its grid in some fits: RFF 1 of 6." in (
+    assert "The chosen gamma sat at an end of its grid in some fits: RFF 1 of 10." in (
         sentences
     )
     inside = [row | {"at_grid_end": []} for row in rows]

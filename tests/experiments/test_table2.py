@@ -10,7 +10,6 @@ from surff.experiments import (
     ResultStore,
     Table2,
     missing_trials,
-    printed_table,
     row_key,
     run_table2,
     select_rows,
@@ -155,7 +154,7 @@ def test_what_is_there_is_written(fake, tmp_path):
         run_table2(CONFIG, store)
     out = tmp_path / "new" / "out"
     rows = select_rows(CONFIG, store.rows)
-    paths = table2_report(CONFIG, rows, printed_table()).write(out)
+    paths = table2_report(CONFIG, rows).write(out)
     assert [path.name for path in paths] == [
         "table2.md",
         "table2.tex",

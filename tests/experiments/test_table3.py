@@ -47,6 +47,9 @@ def test_orders_are_named(rows):
     assert [row.eigenvalues for row in rows] == ["exp(-i)", "i^(-2)", "i^(-4)", "1/i"]
     assert [row.dof.order for row in rows] == ["log n", "n^(1/4)", "n^(1/8)", "n^(1/2)"]
     assert rows[2].leverage.order == "n^(1/8) log n"
+    body = table3_report(rows).tables[0].rows
+    printed = [row[-1] for row in body if "print" in row[-1]]
+    assert printed == ["log n log log n (print: log^2 n)"]
 
 
 def test_files_hold_the_numbers(rows, tmp_path):

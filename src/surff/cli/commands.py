@@ -202,17 +202,10 @@ def table2(
     ] = ["paper"],  # noqa: B006
     large: Large = False,
     seed: Seed = 0,
-    printed: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV of the paper's cells (dataset,multiple,method,accuracy,std; "
-            "percent), which replace those that surff has."
-        ),
-    ] = None,
     out: Out = Path("results"),
 ):
     """Accuracy and generation time of the methods, compared with the paper."""
-    from surff.experiments import METHODS, Table2, all_methods, printed_table
+    from surff.experiments import METHODS, Table2, all_methods
 
     sets = {"paper": METHODS, "all": all_methods()}
     with plain_errors(ValueError):
@@ -227,21 +220,14 @@ def table2(
             large=large,
             seed=seed,
         )
-        cells = printed_table(printed)
-    _table2(config, cells, out)
+    _table2(config, out)
 
 
-def _table2(config, printed, out):
+def _table2(config, out):
     from surff.experiments import run_table2, table2_report
 
     _left_out(config)
-    _carry_out(
-        config,
-        out,
-        "results.jsonl",
-        run_table2,
-        lambda config, rows: table2_report(config, rows, printed),
-    )
+    _carry_out(config, out, "results.jsonl", run_table2, table2_report)
 
 
 def _left_out(config):
@@ -462,7 +448,7 @@ def demo(
     ),
 ):
     """The paper's table at a few sizes and three trials, in about a minute."""
-    from surff.experiments import Table2, printed_table
+    from surff.experiments import Table2
 
     with plain_errors():
         config = Table2(("eeg", "magic04"), multiples=(1, 4, 16, 32), trials=3)
@@ -481,7 +467,7 @@ def demo(
                 "for them, so there is nothing to compare with.",
                 err=True,
             )
-    _table2(config, printed_table(), out)
+    _table2(config, out)
     for name in config.datasets:
         typer.echo(f"picture: {out / f'table2-{name}.png'}")
 

@@ -20,10 +20,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+import surff
 from surff import FourierFeatures, NystroemFeatures
 from surff.datasets import DATASETS, load
 from surff.experiments.figure1 import N_ROWS
@@ -48,7 +49,6 @@ from surff.experiments.table import (
     format_seconds,
     format_summary,
 )
-from surff.inspection import KernelErrors
 from surff.kernels import KERNELS
 
 __all__ = [
@@ -242,7 +242,7 @@ class TrialPart(NamedTuple):
     fit: np.ndarray  # (n_fit, n_features)
     sample: np.ndarray  # (n_rows, n_features)
     gamma: float
-    errors: KernelErrors
+    errors: Any  # surff.inspection.KernelErrors
 
 
 def trial_part(data: Rows, config: Approximation, trial: int) -> TrialPart:
@@ -252,7 +252,8 @@ def trial_part(data: Rows, config: Approximation, trial: int) -> TrialPart:
     sample = fit[:N_ROWS]
     gamma = FourierFeatures(2, gamma=config.gamma).fit(fit).gamma_
     K = KERNELS[config.kernel]().kernel(sample, gamma=gamma)
-    return TrialPart(fit, sample, gamma, KernelErrors(K, config.alpha * len(sample)))
+    errors = surff.inspection.KernelErrors(K, config.alpha * len(sample))
+    return TrialPart(fit, sample, gamma, errors)
 
 
 def trial_rows(

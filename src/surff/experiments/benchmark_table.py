@@ -6,7 +6,9 @@ difference
 
 .. math:: \mathrm{CD} = q_{0.05} \sqrt{\frac{k (k + 1)}{6 N}}
 
-for k methods on N data sets [1]_.
+for k methods on N data sets [1]_. A method alone is compared with RFF over the data
+sets by Wilcoxon's signed-rank test, and within a data set by a t-test that is corrected
+for the rows that its random splits share; a data set with one split has no test.
 
 References
 ----------
@@ -26,7 +28,14 @@ from scipy import stats
 
 from surff.experiments.benchmark import TASKS, WITHOUT_SIZE, Benchmark, method_labels
 from surff.experiments.figures import benchmark_figure
-from surff.experiments.statistics import Summary, paired_p_value, summarise
+from surff.experiments.render import trials_text
+from surff.experiments.statistics import (
+    LEVEL,
+    Summary,
+    paired_p_value,
+    signed_rank_p_value,
+    summarise,
+)
 from surff.experiments.table import (
     MISSING,
     Report,
@@ -41,12 +50,11 @@ __all__ = [
     "benchmark_cells",
     "benchmark_report",
     "critical_difference",
+    "first_tasks",
     "frequencies_needed",
+    "has_one_split",
     "mean_ranks",
 ]
-
-#: Level of the tests, as in the paper.
-LEVEL = 0.05
 
 #: "Frequencies needed" compares with plain RFF at this multiple of d.
 REFERENCE_MULTIPLE = 16
@@ -60,7 +68,7 @@ class BenchmarkCell(NamedTuple):
     tune_time: float  # s, median
     predict_time: float  # s for all test rows, median
     model_bytes: float  # median
-    p_value: float  # of the paired t-test against RFF at that size; nan without one
+    p_value: float  # of the corrected t-test against RFF at that size; nan without
     n_frequencies: int
 
 
@@ -96,10 +104,39 @@ def benchmark_cells(rows: Sequence[dict]) -> Cells:
         cells[task, multiple, method] = BenchmarkCell(
             summarise([100.0 * score for score in scores.values()]),
             *map(float, medians),
-            math.nan if method == "rff" else paired_p_value(scores, others),
+            p_value(task, method, scores, others, next(iter(found.values()))),
             next(iter(found.values()))["n_frequencies"],
         )
     return cells
+
+
+def p_value(task, method, scores, reference, row):
+    """Of the test against RFF; NaN where there is one split and so nothing to test."""
+    if method == "rff" or has_one_split(task):
+        return math.nan
+    return paired_p_value(scores, reference, row["n_test"] / row["n_train"])
+
+
+def has_one_split(task: str) -> bool:
+    """Whether the source divides the rows, so that trials differ in draws alone."""
+    return len(TASKS[task].parts) > 1
+
+
+def first_tasks(cells: Cells) -> list[str]:
+    """The first task of each data set: others of the same data would count it twice."""
+    first: dict[str, str] = {}
+    for task, *_ in cells:
+        first.setdefault(TASKS[task].dataset, task)
+    return list(first.values())
+
+
+def mean_scores(cells: Cells, method: str, multiple: int) -> dict[str, float]:
+    """Mean score of a method at a size on each of `first_tasks` that has it."""
+    found = {
+        task: cells.get((task, multiple, method)) or cells.get((task, 0, method))
+        for task in first_tasks(cells)
+    }
+    return {task: cell.score.mean for task, cell in found.items() if cell}
 
 
 def mean_ranks(cells: Cells, multiple: int) -> tuple[dict[str, float], int]:
@@ -117,22 +154,17 @@ def mean_ranks(cells: Cells, multiple: int) -> tuple[dict[str, float], int]:
     ranks : dict of str to float
         Of the methods that every task has.
     n_tasks : int
-        The first task of each data set: others of the same data would count it twice.
+        As many as `first_tasks` has.
     """
-    first: dict[str, str] = {}
-    for task, *_ in cells:
-        first.setdefault(TASKS[task].dataset, task)
+    n_tasks = len(first_tasks(cells))
     scores = {}
     for method in method_labels():
-        found = [
-            cells.get((task, multiple, method)) or cells.get((task, 0, method))
-            for task in first.values()
-        ]
-        if all(found):
-            scores[method] = [-cell.score.mean for cell in found]
-    table = np.reshape(list(scores.values()), (-1, len(first)))
+        found = mean_scores(cells, method, multiple)
+        if len(found) == n_tasks:
+            scores[method] = [-score for score in found.values()]
+    table = np.reshape(list(scores.values()), (-1, n_tasks))
     ranks = stats.rankdata(table, axis=0).mean(axis=1)
-    return dict(zip(scores, map(float, ranks), strict=True)), len(first)
+    return dict(zip(scores, map(float, ranks), strict=True)), n_tasks
 
 
 def critical_difference(n_methods: int, n_tasks: int, level: float = LEVEL) -> float:
@@ -173,18 +205,18 @@ def frequencies_needed(cells: Cells, task: str) -> dict[str, int | None]:
 def benchmark_captions(config: Benchmark, rows: Sequence[dict]) -> list[str]:
     """Sentences that say what the tables show."""
     n = {row["dataset"]: (row["n_train"], row["n_test"]) for row in rows}
-    counts: dict[tuple, int] = {}
-    for row in rows:
-        key = row["dataset"], row["multiple"], row["method"]
-        counts[key] = counts.get(key, 0) + 1
-    least, most = min(counts.values()), max(counts.values())
-    splits = f"{most} split{'s' if most > 1 else ''}"
-    if least < most:
-        splits = f"{least} to {splits} (benchmark.csv counts them)"
+    one_split = [task for task in n if has_one_split(task)]
     return [
-        f"Score: accuracy in %, for california-housing 100 R2; mean and standard error "
-        f"over {splits}, seed {config.seed}; • better and ◦ worse than RFF at the same "
-        "s in a paired t-test at 5 %.",
+        f"Score: accuracy in %, for california-housing 100 R2; mean and standard "
+        f"deviation over {trials_text(rows, 'benchmark.csv counts them')}, seed "
+        f"{config.seed}; • better and ◦ worse than RFF at the same s in a t-test at "
+        "5 % that is corrected for random splits of the same rows (Nadeau and Bengio, "
+        "2003).",
+        *(
+            f"{task}: one split, the source's own; its trials differ in their draws "
+            "alone, so that there is no test."
+            for task in one_split
+        ),
         "Every method tuned on the training rows alone by the rule of its kind. Times "
         "are processor time on one thread and include the tuning. Columns standardised "
         "by training statistics.",
@@ -207,7 +239,7 @@ def benchmark_captions(config: Benchmark, rows: Sequence[dict]) -> list[str]:
 
 
 def _score(cell, reference):
-    text = format_summary(cell and cell.score, ".2f", ".2f", error=True)
+    text = format_summary(cell and cell.score, ".2f", ".2f")
     if cell is None or reference is None or not cell.p_value < LEVEL:
         return text
     return f"{text} {'•' if cell.score.mean > reference.score.mean else '◦'}"
@@ -252,15 +284,28 @@ def _rank_table(cells):
     for name, label in method_labels().items():
         found = [ranks.get(name) for ranks, _ in ranked.values()]
         if any(found):
-            texts = (f"{rank:.2f}" if rank else MISSING for rank in found)
+            texts = (
+                _rank(cells, name, size, rank)
+                for size, rank in zip(ranked, found, strict=True)
+            )
             body.append([label, *texts])
     differences = (f"{critical_difference(len(r), n):.2f}" for r, n in ranked.values())
     return Table(
         ["method", *(f"s = {size}d" for size in ranked)],
         [*body, ["critical difference", *differences]],
         "Mean ranks over the data sets",
-        "Of the methods that every data set has, its first task alone.",
+        "Of the methods that every data set has, its first task alone; in brackets the "
+        "p-value of Wilcoxon's signed-rank test against RFF over them.",
     )
+
+
+def _rank(cells, method, multiple, rank):
+    if not rank:
+        return MISSING
+    if method == "rff":
+        return f"{rank:.2f}"
+    scores = (mean_scores(cells, name, multiple) for name in (method, "rff"))
+    return f"{rank:.2f} ({signed_rank_p_value(*scores):.3f})"
 
 
 def _needed_table(cells):

@@ -16,14 +16,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
+import surff
 from surff import FourierFeatures
 from surff.experiments.figures import figure1_figure
-from surff.experiments.methods import LABELS, selectors
+from surff.experiments.methods import selectors
+from surff.experiments.printed import printed_table
 from surff.experiments.protocol import (
     Part,
     Problem,
@@ -34,19 +35,18 @@ from surff.experiments.protocol import (
     standardised,
     unit_interval,
 )
-from surff.experiments.render import picture_caption
+from surff.experiments.render import (
+    captions,
+    cells_in_full,
+    dataset_table,
+    picture_caption,
+    summary_cells,
+)
 from surff.experiments.runner import Last, Silent, Trial, run, select_rows
 from surff.experiments.statistics import summarise
 from surff.experiments.store import ResultStore
-from surff.experiments.table import (
-    MISSING,
-    Report,
-    Table,
-    format_seconds,
-    format_summary,
-)
+from surff.experiments.table import Report, Table
 from surff.experiments.table2 import Table2, run_table2
-from surff.inspection import relative_error
 
 __all__ = [
     "N_ROWS",
@@ -117,7 +117,9 @@ def trial_errors(
         Z = features.transform(sample)
         if config.protocol == "published":
             Z /= math.sqrt(features.importance_weights_.mean())
-        error = relative_error(rbf_kernel(sample, gamma=gammas[method]), Z)
+        error = surff.inspection.relative_error(
+            rbf_kernel(sample, gamma=gammas[method]), Z
+        )
         row = config.row_of(trial.dataset, trial.multiple, trial.trial, method)
         found.append({**row, "error": error, "gamma": gammas[method]})
     return found
@@ -191,45 +193,13 @@ def figure1_captions(config: Table2, rows: Sequence[dict]) -> list[str]:
             " The weights of this protocol have no normalisation: for the error they "
             "are scaled to mean square one, cosine and sine of a frequency alike."
         )
-    return [error, *picture_caption(config, rows)]
-
-
-def summaries(
-    rows: Sequence[dict], errors: Sequence[dict]
-) -> dict[tuple[int, str], dict[str, Any]]:
-    """Per (multiple, method): error, accuracy in percent and median time.
-
-    Returns
-    -------
-    cells : dict
-        Maps ``(multiple, method)`` to a dict with the `Summary` "error" and
-        "accuracy", either of which may be missing, and the float "seconds".
-    """
-    values: dict[tuple, dict[str, list]] = {}
-    for source, name, scale in (
-        (rows, "accuracy", 100.0),
-        (rows, "generation_time", 1.0),
-        (errors, "error", 1.0),
-    ):
-        for row in source:
-            key = row["multiple"], row["method"]
-            values.setdefault(key, {}).setdefault(name, []).append(scale * row[name])
-    order = list(LABELS)
-    cells: dict[tuple[int, str], dict[str, Any]] = {}
-    for key in sorted(values, key=lambda key: (key[0], order.index(key[1]))):
-        cell = values[key]
-        cells[key] = {
-            name: summarise(cell[name])
-            for name in ("error", "accuracy")
-            if name in cell
-        }
-        if "generation_time" in cell:
-            cells[key]["seconds"] = float(np.median(cell["generation_time"]))
-    return cells
+    return [error, *captions(config, rows)]
 
 
 def figure1_report(
-    config: Table2, rows: Sequence[dict], errors: Sequence[dict]
+    config: Table2,
+    rows: Sequence[dict],
+    errors: Sequence[dict],
 ) -> Report:
     """Table, numbers and picture of one data set.
 
@@ -244,47 +214,33 @@ def figure1_report(
     Report
         ``figure1-<dataset>.md``, ``.csv``, ``.png`` and ``.svg``.
     """
-    cells = summaries(rows, errors)
-    methods = [name for name in LABELS if any(key[1] == name for key in cells)]
-    body = []
-    for multiple in dict.fromkeys(key[0] for key in cells):
-        row = [cells.get((multiple, name), {}) for name in methods]
-        times = [cell.get("seconds") for cell in row]
-        body += [
-            [f"{multiple}d", "error"]
-            + [format_summary(cell.get("error"), ".4f", ".4f") for cell in row],
-            ["", "accuracy"]
-            + [format_summary(cell.get("accuracy"), ".2f", ".2f") for cell in row],
-            ["", "time"]
-            + [MISSING if time is None else format_seconds(time) for time in times],
-        ]
-    header = ["s", "", *(LABELS[name] for name in methods)]
+    printed = printed_table()
+    cells = summary_cells(rows, printed)
+    of_cell: dict[tuple, list[float]] = {key: [] for key in cells}
+    for row in errors:
+        of_cell[row["dataset"], row["multiple"], row["method"]].append(row["error"])
+    found = {key: summarise(values) for key, values in of_cell.items() if values}
     dataset, sentences = config.datasets[0], figure1_captions(config, rows)
     stem = f"figure1-{dataset}"
-    names = ["error", "error_std", "accuracy", "accuracy_std"]
-    numbers = []
-    for (multiple, method), cell in cells.items():
-        numbers.append([config.protocol, dataset, multiple, method])
-        for name in ("error", "accuracy"):
-            summary = cell.get(name)
-            numbers[-1] += [summary.mean, summary.std] if summary else [None, None]
-        numbers[-1].append(cell.get("seconds"))
+    numbers = cells_in_full(cells, config)
+    of_errors = [found.get(key, (None, None))[:2] for key in cells]
     return Report(
         stem,
         f"{stem}, protocol {config.protocol}",
-        [
-            Table(
-                header,
-                body,
-                f"{dataset}, protocol {config.protocol}",
-                section=3,
-                n_labels=2,
-            )
-        ],
+        [dataset_table(cells, dataset, found)],
         sentences,
         Table(
-            ["protocol", "dataset", "multiple", "method", *names, "generation_time"],
-            numbers,
+            [*numbers.header, "error", "error_std"],
+            [[*a, *b] for a, b in zip(numbers.rows, of_errors, strict=True)],
         ),
-        figures={stem: partial(figure1_figure, rows, errors, config, sentences)},
+        figures={
+            stem: partial(
+                figure1_figure,
+                rows,
+                errors,
+                printed,
+                config,
+                [*sentences[:1], *picture_caption(config, rows)],
+            )
+        },
     )

@@ -17,7 +17,7 @@ import numpy as np
 
 from surff.datasets import DATASETS
 from surff.experiments.methods import ABLATION, NAMES
-from surff.experiments.statistics import summarise
+from surff.experiments.statistics import LEVEL, summarise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,7 +108,8 @@ def table2_figure(
         figure = _figure(8.6, 4.2, figure_title(dataset, config), sentences)
         left, right = figure.subplots(1, 2)
         draw_accuracy(left, rows, printed)
-        draw_times(right, [row for row in rows if row["method"] not in ABLATION])
+        plain = [row for row in rows if row["method"] not in ABLATION]
+        draw_times(right, plain, printed)
     return figure
 
 
@@ -124,7 +125,7 @@ def methods_figure(cells: Mapping, dataset: str) -> Figure:
     Returns
     -------
     figure : matplotlib.figure.Figure
-        Methods sorted by their mean gain; filled marks differ from RFF in a paired
+        Methods sorted by their mean gain; filled marks differ from RFF in the cells'
         t-test at 5 %.
     """
     found = {key: cell for key, cell in cells.items() if key[0] == dataset}
@@ -133,7 +134,7 @@ def methods_figure(cells: Mapping, dataset: str) -> Figure:
     for (_, size, method), cell in found.items():
         if (reference := found.get((dataset, size, "rff"))) and method != "rff":
             gain = cell.accuracy.mean - reference.accuracy.mean
-            gains.setdefault(method, {})[size] = gain, cell.p_value < 0.05
+            gains.setdefault(method, {})[size] = gain, cell.p_value < LEVEL
     order = sorted(
         gains, key=lambda m: np.mean([gain for gain, _ in gains[m].values()])
     )
@@ -145,7 +146,10 @@ def methods_figure(cells: Mapping, dataset: str) -> Figure:
             6.4,
             1.4 + 0.22 * len(order),
             f"{dataset}: accuracy less RFF's at the same s",
-            ["Filled: differs from RFF in a paired t-test at 5 %. Points of accuracy."],
+            [
+                "Filled: differs from RFF in a t-test at 5 %, corrected for random "
+                "halves of the same rows. Points of accuracy."
+            ],
         )
         axes = figure.subplots()
         axes.axvline(0.0, color="#222222", linewidth=1.0)
@@ -341,21 +345,23 @@ def draw_accuracy(axes, rows, printed):
     """Accuracy in percent against s, with the paper's cells as hollow markers."""
     values = series(rows, "accuracy", 100.0)
     ends = draw_means(axes, values)
-    cells = {
-        (row["multiple"], row["method"]): printed[key]
-        for row in rows
-        if (key := (row["dataset"], row["multiple"], row["method"])) in printed
-    }
-    for (multiple, method), cell in cells.items():
-        style = STYLES[method]
-        hollow = {"markersize": 10.0, "fillstyle": "none", "markeredgewidth": 1.2}
-        own = {"marker": style["marker"], "color": style["color"]}
-        axes.plot(multiple, cell.accuracy, **own, **hollow, zorder=4)
-    axes.set_title("Test accuracy, %" + (" (hollow: the paper's)" if cells else ""))
+    draw_printed(axes, rows, printed, "accuracy", "Test accuracy, %")
     finish(axes, rows, ends, "bands: one standard deviation")
 
 
-def draw_times(axes, rows):
+def draw_printed(axes, rows, printed, field, title):
+    """Title and the paper's cells as hollow markers."""
+    keys = {(row["dataset"], row["multiple"], row["method"]) for row in rows}
+    for key in sorted(keys & printed.keys()):
+        style = STYLES[key[2]]
+        hollow = {"markersize": 10.0, "fillstyle": "none", "markeredgewidth": 1.2}
+        own = {"marker": style["marker"], "color": style["color"]}
+        axes.plot(key[1], getattr(printed[key], field), **own, **hollow, zorder=4)
+    shown = " (hollow: the paper's)" if keys & printed.keys() else ""
+    axes.set_title(title + shown)
+
+
+def draw_times(axes, rows, printed):
     """Generation time in seconds against s, both axes logarithmic."""
     ends = {}
     for method, by_size in series(rows, "generation_time").items():
@@ -366,8 +372,8 @@ def draw_times(axes, rows):
         axes.plot(list(by_size), median, **style, zorder=3)
         _band(axes, list(by_size), low, high, style["color"])
         ends[method] = median[-1]
+    draw_printed(axes, rows, printed, "seconds", "Generation time, s")
     log_heights(axes)
-    axes.set_title("Generation time, s")
     finish(axes, rows, ends, "bands: quartiles")
 
 
@@ -476,6 +482,7 @@ def figure_title(dataset, config, what=None):
 def figure1_figure(
     rows: Sequence[dict],
     errors: Sequence[dict],
+    printed: Mapping[tuple[str, int, str], Any],
     config: Any,
     sentences: Sequence[str],
 ) -> Figure:
@@ -485,6 +492,8 @@ def figure1_figure(
     ----------
     rows, errors : sequence of dict
         Accuracies with times, and errors.
+    printed : dict
+        As `surff.experiments.printed.printed_table` returns.
     config : Table2
         Of one data set.
     sentences : sequence of str
@@ -501,8 +510,8 @@ def figure1_figure(
         log_heights(first)
         first.set_title("Relative kernel error")
         finish(first, rows, ends, "bands: one standard deviation")
-        draw_accuracy(second, rows, {})
-        draw_times(third, rows)
+        draw_accuracy(second, rows, printed)
+        draw_times(third, rows, printed)
     return figure
 
 
@@ -538,7 +547,7 @@ def approximation_figure(
             log_heights(axes)
             axes.set_title(text)
             finish(axes, rows, ends, "means")
-        draw_times(last, rows)
+        draw_times(last, rows, {})
     return figure
 
 

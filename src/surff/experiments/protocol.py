@@ -56,6 +56,7 @@ from surff.linear import (
 )
 
 __all__ = [
+    "ONE_SPLIT",
     "PROBLEMS",
     "PROTOCOLS",
     "Part",
@@ -115,6 +116,11 @@ PROBLEMS = {
 }
 
 
+#: Data sets that come divided into training and test rows: trials on them have the
+#: same rows and differ in their draws alone.
+ONE_SPLIT = ("cod-rna",)
+
+
 def load_problem(name: str) -> Problem:
     """Load a data set of the comparison.
 
@@ -140,7 +146,7 @@ def load_problem(name: str) -> Problem:
         y = np.where(PROBLEMS[name](data.y), 1.0, -1.0)
         return np.asarray(data.X, dtype=np.float64), y, data.note
 
-    if name == "cod-rna":
+    if name in ONE_SPLIT:
         X, y, _ = part("train")
         test_X, test_y, note = part("paper-test")
         return Problem(name, X, y, (test_X, test_y), note)

@@ -8,6 +8,7 @@ every table shows the same cells. Accuracies are in percent, deviations in point
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,10 +16,12 @@ import numpy as np
 
 from surff.datasets import DATASETS
 from surff.experiments.methods import ABLATION, LABELS, why_not
-from surff.experiments.printed import PrintedCell, expected_deviation
+from surff.experiments.printed import PrintedCell
+from surff.experiments.protocol import ONE_SPLIT
 from surff.experiments.statistics import (
+    LEAST_TRIALS,
+    LEVEL,
     Summary,
-    mean_absolute_deviation,
     paired_p_value,
     paired_ratio,
     significantly_better,
@@ -27,21 +30,26 @@ from surff.experiments.statistics import (
 from surff.experiments.table import MISSING, Table, format_seconds, format_summary
 
 __all__ = [
+    "Agreement",
     "Cell",
+    "agreement",
     "captions",
     "cells_in_full",
     "dataset_table",
+    "latex_caption",
     "method_captions",
     "method_table",
     "picture_caption",
+    "resampling_ratio",
     "summary_cells",
+    "trials_text",
 ]
 
-#: Methods that carry the paper's bullet where they are better than RFF.
+#: Methods that carry the paper's bullet where they are better than all of `PLAIN`.
 WEIGHTED = ("leverage", "surrogate")
 
-#: Level of the paired t-test against RFF, as in the paper.
-LEVEL = 0.05
+#: Methods that the weighted ones are tested against, as in the paper.
+PLAIN = ("rff", "qmc")
 
 
 class Cell(NamedTuple):
@@ -56,11 +64,13 @@ class Cell(NamedTuple):
     ratio : float
         Generation time over RFF's in the same trial, median; NaN without RFF.
     printed : PrintedCell or None
-        The paper's cell, where at hand.
+        The paper's cell; None for what the paper has no number of.
+    printed_ratio : float
+        Printed generation time over RFF's; NaN where the paper has none.
     p_value : float
-        Of the paired t-test against RFF; NaN for RFF itself or one trial.
+        Of the t-test against RFF, see `resampling_ratio`; NaN without a test.
     bullet : bool
-        A weighted method, significantly better than RFF at 5 %.
+        A weighted method, significantly better than RFF and QMC, each at 5 %.
     at_grid_end : dict of str to int
         In how many trials the choice of a parameter sat at the end of its grid.
     n_frequencies : int
@@ -71,6 +81,7 @@ class Cell(NamedTuple):
     seconds: float
     ratio: float
     printed: PrintedCell | None
+    printed_ratio: float
     p_value: float
     bullet: bool
     at_grid_end: dict[str, int]
@@ -78,7 +89,7 @@ class Cell(NamedTuple):
 
     @property
     def deviation(self) -> float | None:
-        """Accuracy less the paper's, in points; None where that is not at hand."""
+        """Accuracy less the paper's, in points; None where the paper has none."""
         if self.printed is None:
             return None
         return self.accuracy.mean - self.printed.accuracy
@@ -111,35 +122,59 @@ def summary_cells(
         trials.setdefault(key, {})[row["trial"]] = row
     datasets = list(dict.fromkeys(key[0] for key in trials))
     methods = list(LABELS)
-    cells = {}
-    for key in sorted(
-        trials, key=lambda k: (datasets.index(k[0]), k[1], methods.index(k[2]))
-    ):
-        dataset, multiple, method = key
-        reference = trials.get((dataset, multiple, "rff"), {})
-        cells[key] = _cell(method, trials[key], reference, printed.get(key))
-    return cells
+    return {
+        key: _cell(key, trials, printed)
+        for key in sorted(
+            trials, key=lambda k: (datasets.index(k[0]), k[1], methods.index(k[2]))
+        )
+    }
 
 
-def _cell(method, trials, reference, printed):
-    def column(rows, name):
+def resampling_ratio(row: dict) -> float | None:
+    """How the trials of a row's table are tested, as `paired_p_value` takes it.
+
+    Parameters
+    ----------
+    row : dict
+
+    Returns
+    -------
+    ratio : float or None
+        0, the plain test, for the protocol ``published``, which reproduces the paper's;
+        the ratio of random splits otherwise; None where the data have one split, whose
+        trials differ in their draws alone: there is nothing to test.
+    """
+    if row["protocol"] == "published":
+        return 0.0
+    return None if row["dataset"] in ONE_SPLIT else row["n_test"] / row["n_train"]
+
+
+def _cell(key, trials, printed):
+    dataset, multiple, method = key
+
+    def column(name, of=method):
+        rows = trials.get((dataset, multiple, of), {})
         return {trial: row[name] for trial, row in rows.items()}
 
-    accuracy = column(trials, "accuracy")
-    time = column(trials, "generation_time")
-    rff_accuracy = column(reference, "accuracy")
-    rff_time = column(reference, "generation_time")
-    is_rff = method == "rff"
-    ends = [name for row in trials.values() for name in row["at_grid_end"]]
+    accuracy, time = column("accuracy"), column("generation_time")
+    plain = [column("accuracy", name) for name in PLAIN]
+    found = list(trials[key].values())
+    ratio = resampling_ratio(found[0])
+    tested = ratio is not None and method != "rff"
+    ends = [name for row in found for name in row["at_grid_end"]]
+    cell, rff = printed.get(key), printed.get((dataset, multiple, "rff"))
     return Cell(
         accuracy=summarise([100.0 * value for value in accuracy.values()]),
         seconds=float(np.median(list(time.values()))),
-        ratio=paired_ratio(time, rff_time),
-        printed=printed,
-        p_value=math.nan if is_rff else paired_p_value(accuracy, rff_accuracy),
-        bullet=method in WEIGHTED and significantly_better(accuracy, rff_accuracy),
+        ratio=paired_ratio(time, column("generation_time", "rff")),
+        printed=cell,
+        printed_ratio=cell.seconds / rff.seconds if cell and rff else math.nan,
+        p_value=paired_p_value(accuracy, plain[0], ratio) if tested else math.nan,
+        bullet=tested
+        and method in WEIGHTED
+        and significantly_better(accuracy, plain, ratio),
         at_grid_end={name: ends.count(name) for name in sorted(set(ends))},
-        n_frequencies=next(iter(trials.values()))["n_frequencies"],
+        n_frequencies=found[0]["n_frequencies"],
     )
 
 
@@ -153,91 +188,192 @@ def _places(cells, dataset):
     return list(multiples), [name for name in LABELS if name in found]
 
 
-def _accuracy(cell):
-    if cell is None:
-        return MISSING
+def _accuracy(cell, _method):
     return format_summary(cell.accuracy, ".2f", ".2f") + " •" * cell.bullet
 
 
-def _printed(cell):
-    if cell is None or cell.printed is None:
-        return MISSING
-    return f"{cell.printed.accuracy:.2f} ({cell.deviation:+.2f})"
+def _printed(cell, _method):
+    printed = cell.printed
+    return f"{printed.accuracy:.2f} ± {printed.std:.2f}" + " •" * printed.bullet
+
+
+def _difference(cell, _method):
+    """Accuracy less the paper's, and in brackets over the paper's deviation."""
+    if not cell.printed.std:
+        return f"{cell.deviation:+.2f}"
+    return f"{cell.deviation:+.2f} ({abs(cell.deviation) / cell.printed.std:.1f} sd)"
+
+
+def _with_ratio(seconds, ratio, method):
+    text = ""
+    if method != "rff" and not math.isnan(ratio):
+        decimals = 2 if ratio < 2 else 1 if ratio < 10 else 0
+        text = f" ({ratio:.{decimals}f}x)"
+    return f"{format_seconds(seconds)}{text}"
 
 
 def _time(cell, method):
-    if cell is None:
-        return MISSING
     if method in ABLATION:
         return f"as {LABELS['rff']}"
-    ratio = ""
-    if method != "rff" and not math.isnan(cell.ratio):
-        decimals = 2 if cell.ratio < 2 else 1 if cell.ratio < 10 else 0
-        ratio = f" ({cell.ratio:.{decimals}f}x)"
-    return f"{format_seconds(cell.seconds)}{ratio}"
+    return _with_ratio(cell.seconds, cell.ratio, method)
 
 
-def _deviation(cells, dataset, method):
-    """Mean absolute deviation from the printed cells, as text."""
-    compared = {
-        key: cell
+def _printed_time(cell, method):
+    return _with_ratio(cell.printed.seconds, cell.printed_ratio, method)
+
+
+#: Rows of a table at one size: what each shows of a cell, the paper's in between.
+_ROWS = {
+    "accuracy": _accuracy,
+    "paper": _printed,
+    "difference": _difference,
+    "time": _time,
+    "paper's time": _printed_time,
+}
+
+#: Rows that need the paper's cell.
+_OF_PAPER = ("paper", "difference", "paper's time")
+
+
+#: Their styles on the terminal.
+_ROW_STYLES = {"paper": "cyan", "difference": "cyan", "time": "dim"}
+_ROW_STYLES["paper's time"] = "dim"
+
+
+class Agreement(NamedTuple):
+    """How measured cells compare with the printed ones.
+
+    Attributes
+    ----------
+    deviation : float
+        Mean absolute deviation of the accuracies, in points.
+    within : int
+        Cells within one printed standard deviation.
+    n_cells : int
+    same_bullets, n_bullets : int
+        Weighted cells whose bullet is the paper's, of how many.
+    """
+
+    deviation: float
+    within: int
+    n_cells: int
+    same_bullets: int
+    n_bullets: int
+
+
+def agreement(
+    cells: Cells, dataset: str | None = None, method: str | None = None
+) -> Agreement | None:
+    """Compare cells with the printed ones.
+
+    Parameters
+    ----------
+    cells : dict
+        As `summary_cells` returns.
+    dataset, method : str, optional
+        Cells of these alone.
+
+    Returns
+    -------
+    Agreement or None
+        None without a cell to compare.
+    """
+    found = [
+        (key[2] in WEIGHTED, cell)
         for key, cell in cells.items()
-        if key[0] == dataset and key[2] == method and cell.printed
-    }
-    deviation, n_cells = mean_absolute_deviation(
-        {key: cell.accuracy.mean for key, cell in compared.items()},
-        {key: cell.printed.accuracy for key, cell in compared.items()},
+        if cell.printed and dataset in (None, key[0]) and method in (None, key[2])
+    ]
+    if not found:
+        return None
+    weighted = [cell for is_weighted, cell in found if is_weighted]
+    return Agreement(
+        float(np.mean([abs(cell.deviation) for _, cell in found])),
+        sum(abs(c.deviation) <= c.printed.std for _, c in found),
+        len(found),
+        sum(cell.bullet == cell.printed.bullet for cell in weighted),
+        len(weighted),
     )
-    plural = "cell" if n_cells == 1 else "cells"
-    return f"{deviation:.2f} ({n_cells} {plural})" if n_cells else MISSING
 
 
-def dataset_table(cells: Cells, dataset: str, config: Any) -> Table:
-    """Accuracies, the paper's, and times of one data set: a column per method.
+def _agreement_rows(cells, dataset, methods):
+    found = [agreement(cells, dataset, method) for method in methods]
+    texts = [
+        (f"{a.deviation:.2f}", f"{a.within} of {a.n_cells}", _same_bullets(a))
+        if a
+        else (MISSING,) * 3
+        for a in found
+    ]
+    names = "mean deviation", "within 1 sd", "same bullet"
+    lines = zip(names, zip(*texts, strict=True), strict=True)
+    return [
+        ["all" if i == 0 else "", name, *row] for i, (name, row) in enumerate(lines)
+    ]
+
+
+def _same_bullets(found):
+    if not found.n_bullets:
+        return MISSING
+    return f"{found.same_bullets} of {found.n_bullets}"
+
+
+def dataset_table(
+    cells: Cells, dataset: str, errors: Mapping[tuple, Summary] | None = None
+) -> Table:
+    """Accuracies and times of one data set next to the paper's: a column per method.
 
     Parameters
     ----------
     cells : dict
         As `summary_cells` returns.
     dataset : str
-    config : Table2
+    errors : dict, optional
+        Kernel errors by the keys of the cells, for a row of their own.
 
     Returns
     -------
     Table
-        At most 100 columns wide with the paper's methods. The last rows have the mean
-        absolute deviations from the printed cells and, for ``published``, those that
-        the best known recipe reached.
+        At most 100 columns wide with the paper's methods. Rows of the paper's cells are
+        there if it has any for the data set; then the last rows say how well all sizes
+        agree with it.
     """
     multiples, methods = _places(cells, dataset)
+    compared = agreement(cells, dataset)
+    names = [name for name in _ROWS if compared or name not in _OF_PAPER]
+    if errors is not None:
+        names.insert(0, "error")
     body = []
     for multiple in multiples:
-        row = {name: cells.get((dataset, multiple, name)) for name in methods}
-        times = (_time(cell, name) for name, cell in row.items())
-        body += [
-            [f"{multiple}d", "accuracy", *map(_accuracy, row.values())],
-            ["", "paper", *map(_printed, row.values())],
-            ["", "time", *times],
-        ]
-    body.append(["MAD", "here", *(_deviation(cells, dataset, m) for m in methods)])
-    if config.protocol == "published":
-        known = (expected_deviation(dataset, m, config.weights) for m in methods)
-        texts = (MISSING if value is None else f"{value:.2f}" for value in known)
-        body.append(["", "known", *texts])
+        for name in names:
+            texts = [f"{multiple}d" if name == names[0] else "", name]
+            for method in methods:
+                key = dataset, multiple, method
+                if name == "error":
+                    texts.append(format_summary(errors.get(key), ".4f", ".4f"))
+                else:
+                    texts.append(_cell_text(name, cells.get(key), method))
+            body.append(texts)
+    if compared:
+        body += _agreement_rows(cells, dataset, methods)
     return Table(
         ["s", "", *(LABELS[method] for method in methods)],
         body,
         f"{dataset}: accuracy in %",
         name=dataset,
-        section=3,
+        section=len(names),
         n_labels=2,
-        row_styles=("", "cyan", "dim"),
+        row_styles=[_ROW_STYLES.get(name, "") for name in names],
     )
 
 
+def _cell_text(name, cell, method):
+    if cell is None or (name in _OF_PAPER and cell.printed is None):
+        return MISSING
+    return _ROWS[name](cell, method)
+
+
 def _marked_accuracy(cell, reference):
-    """Accuracy with its standard error and how it compares with RFF's."""
-    text = format_summary(cell and cell.accuracy, ".2f", ".2f", error=True)
+    """Accuracy with its standard deviation and how it compares with RFF's."""
+    text = format_summary(cell and cell.accuracy, ".2f", ".2f")
     if cell is None or reference is None or not cell.p_value < LEVEL:
         return text
     return f"{text} {'•' if cell.accuracy.mean > reference.accuracy.mean else '◦'}"
@@ -247,7 +383,7 @@ def method_table(cells: Cells, dataset: str) -> Table:
     """Accuracies of all methods on one data set: a row per method, a column per size.
 
     Table 2 has a column per method, which serves the paper's four. Here every accuracy
-    has its standard error and its mark against RFF, and the last column says what
+    has its standard deviation and its mark against RFF, and the last column says what
     generating the features costs in multiples of RFF.
     """
     sizes, methods = _places(cells, dataset)
@@ -268,8 +404,9 @@ def method_table(cells: Cells, dataset: str) -> Table:
 def cells_in_full(cells: Cells, config: Any) -> Table:
     """One row per cell: accuracies in percent, times in seconds."""
     header = ["protocol", "weights", "seed", "dataset", "multiple", "n_frequencies"]
-    header += ["method", "trials", "accuracy", "std", "printed", "deviation", "p_value"]
-    header += ["better_than_rff", "generation_time", "generation_ratio", "at_grid_end"]
+    header += ["method", "trials", "accuracy", "std", "p_value", "bullet"]
+    header += ["generation_time", "generation_ratio", "at_grid_end", "deviation"]
+    header += [f"printed_{name}" for name in (*PrintedCell._fields, "ratio")]
     rows = [
         [
             config.protocol,
@@ -282,13 +419,14 @@ def cells_in_full(cells: Cells, config: Any) -> Table:
             cell.accuracy.n,
             cell.accuracy.mean,
             cell.accuracy.std,
-            None if cell.printed is None else str(cell.printed.accuracy),
-            cell.deviation,
             cell.p_value,
             int(cell.bullet),
             cell.seconds,
             cell.ratio,
             " ".join(f"{name}:{n}" for name, n in cell.at_grid_end.items()),
+            cell.deviation,
+            *(cell.printed or [None] * len(PrintedCell._fields)),
+            cell.printed_ratio,
         ]
         for (dataset, multiple, method), cell in cells.items()
     ]
@@ -342,6 +480,10 @@ def _data_fact(dataset, protocol, row):
     return _DATA_TEXT[dataset]
 
 
+#: Data sets that the paper has numbers of.
+PAPER_DATA = ("eeg", "magic04", "cod-rna", "covtype")
+
+
 def captions(config: Any, rows: Sequence[dict]) -> list[str]:
     """Sentences that say what a table or picture shows.
 
@@ -390,24 +532,75 @@ def _data_texts(config, rows):
     return sentences
 
 
-def _trials_text(config, rows):
-    counts = {}
-    for row in rows:
-        key = row["dataset"], row["multiple"], row["method"]
-        counts[key] = counts.get(key, 0) + 1
+def trials_text(rows: Sequence[dict], why: str = "the run is not finished") -> str:
+    """How many trials the cells of some rows have; ``why``, if not all as many."""
+    counts = Counter((row["dataset"], row["multiple"], row["method"]) for row in rows)
     least, most = min(counts.values()), max(counts.values())
     n = f"{most} trials" if most > 1 else "1 trial"
-    if least < most:
-        n = f"{least} to {most} trials (the run is not finished)"
-    return (
-        f"Accuracy in %: mean and standard deviation over {n}, seed {config.seed}; "
-        "• marks a weighted method better than RFF in a paired t-test at 5 %. Paper: "
-        "the printed cell where it is at hand, and the accuracy less it; MAD: mean "
-        "absolute deviation from those cells, and what the best known recipe reached "
-        "over all printed cells. Time: draw, score and map the training rows once "
-        "(fastest of five where that is short), median over trials, and in brackets "
-        "over RFF's in the same trial."
+    return f"{least} to {most} trials ({why})" if least < most else n
+
+
+def _tested(rows):
+    return len({row["trial"] for row in rows}) >= LEAST_TRIALS
+
+
+def _test_text(config, rows):
+    """Which test the marks come from."""
+    if not _tested(rows):
+        return f"no test with fewer than {LEAST_TRIALS} trials"
+    if config.protocol == "published":
+        return (
+            "plain paired t-tests at 5 %, which is the paper's test and takes trials "
+            "that share rows for independent"
+        )
+    text = (
+        "t-tests at 5 % that are corrected for random halves of the same rows (Nadeau "
+        "and Bengio, 2003)"
     )
+    if datasets := sorted({row["dataset"] for row in rows} & set(ONE_SPLIT)):
+        text += (
+            f"; none for {' and '.join(datasets)}, whose trials have one split and "
+            "differ in their draws alone"
+        )
+    return text
+
+
+def latex_caption(config: Any, rows: Sequence[dict]) -> str:
+    """What a caption says after "accuracy in %", in the same sentence.
+
+    Parameters
+    ----------
+    config : Table2
+    rows : sequence of dict
+        The rows shown.
+    """
+    text = (
+        f", mean and standard deviation over {trials_text(rows)} of the protocol "
+        f"{config.protocol}"
+    )
+    if not _tested(rows):
+        return text
+    test = "plain paired" if config.protocol == "published" else "corrected resampled"
+    marks = "better" if config.more else "weighted methods better"
+    than = " and ◦ worse than RFF" if config.more else " than RFF and QMC"
+    return f"{text}; • {marks}{than} ({test} t-test, 5 %)"
+
+
+def _trials_text(config, rows):
+    text = (
+        f"Accuracy in %: mean and standard deviation over {trials_text(rows)}, seed "
+        f"{config.seed}; • marks a weighted method better than RFF and QMC: "
+        f"{_test_text(config, rows)}. Time: draw, "
+        "score and map the training rows once (fastest of five where that is short), "
+        "median over trials, and in brackets over RFF's in the same trial."
+    )
+    if any(row["dataset"] in PAPER_DATA for row in rows):
+        text += (
+            " Paper: the printed accuracy, deviation, bullet and time. Difference: "
+            "accuracy less the paper's, and in brackets over its standard deviation; "
+            "mean deviation: of the absolute differences of all sizes."
+        )
+    return text
 
 
 def _grid_end_texts(rows):
@@ -435,11 +628,10 @@ def _grid_end_texts(rows):
 def method_captions(config: Any, rows: Sequence[dict]) -> list[str]:
     """Sentences that say what a `method_table` shows."""
     protocol, _, *data = captions(config, rows)
-    n_trials = len({row["trial"] for row in rows})
     marks = (
-        f"Accuracy in %: mean and standard error over {n_trials} "
-        f"trial{'s' if n_trials > 1 else ''}, seed {config.seed}; • better and ◦ "
-        "worse than RFF in a paired t-test at 5 %. Time: draw or choose, and map the "
+        f"Accuracy in %: mean and standard deviation over {trials_text(rows)}, seed "
+        f"{config.seed}; • better and ◦ worse than RFF: "
+        f"{_test_text(config, rows)}. Time: draw or choose, and map the "
         "training rows once, over RFF's in the same trial, at the largest s, median."
     )
     d = {row["dataset"]: row["n_frequencies"] // row["multiple"] for row in rows}

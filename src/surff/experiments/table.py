@@ -68,29 +68,24 @@ def format_seconds(seconds: float) -> str:
     return f"{value:.{decimals}f} {unit}"
 
 
-def format_summary(
-    summary: Summary | None, mean: str, std: str = "", error: bool = False
-) -> str:
-    """Write a mean with its spread.
+def format_summary(summary: Summary | None, mean: str, std: str = "") -> str:
+    """Write a mean with its standard deviation.
 
     Parameters
     ----------
     summary : Summary or None
         None gives `MISSING`.
     mean, std : str
-        Formats; without the second, or after one trial, the spread is not written.
-    error : bool, default=False
-        Whether the spread is the standard error instead of the standard deviation.
+        Formats; without the second, or after one trial, the deviation is not written.
 
     Examples
     --------
-    >>> format_summary(Summary(2.0, 0.5, 4), ".2f", ".2f", error=True)
-    '2.00 ± 0.25'
+    >>> format_summary(Summary(2.0, 0.5, 4), ".2f", ".2f")
+    '2.00 ± 0.50'
     """
     if summary is None:
         return MISSING
-    spread = summary.std / math.sqrt(summary.n) if error else summary.std
-    more = "" if not std or math.isnan(spread) else f" ± {spread:{std}}"
+    more = "" if not std or math.isnan(summary.std) else f" ± {summary.std:{std}}"
     return f"{summary.mean:{mean}}{more}"
 
 
@@ -279,6 +274,9 @@ class Report:
         Of the numbers there.
     latex : str or None
         Label in LaTeX; None writes none.
+    latex_caption : str
+        What the caption of each table there says after its title, in one sentence with
+        it; `captions` go above as comments.
     figures : dict
         Maps the stem of a picture to a function that draws it.
     """
@@ -290,6 +288,7 @@ class Report:
     data: Table
     digits: int = 6
     latex: str | None = None
+    latex_caption: str = ""
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
 
     def show(self, console: Console) -> None:
@@ -311,12 +310,18 @@ class Report:
     def latex_tables(self) -> str:
         r"""A ``table*`` for each table, with booktabs: ``\input`` them."""
         lines = ["% Needs \\usepackage{booktabs,graphicx}"]
+        lines += [f"% {sentence}" for sentence in self.captions]
         for table in self.tables:
             label = "-".join(filter(None, (self.latex, table.name)))
-            sentences = self.captions if table is self.tables[0] else ()
-            caption = " ".join([f"{table.title}.", *sentences])
-            lines += [*table.latex(label, caption), ""]
+            lines += [*table.latex(label, f"{table.title}{self.latex_caption}."), ""]
         return "\n".join(lines)
+
+    def texts(self) -> dict[str, str]:
+        """Content of the files but the pictures, by suffix."""
+        texts = {".md": self.markdown()}
+        if self.latex is not None:
+            texts[".tex"] = self.latex_tables()
+        return {**texts, ".csv": self.data.csv(self.digits)}
 
     def write(self, out: Path) -> list[Path]:
         """Write every file.
@@ -332,12 +337,8 @@ class Report:
             Markdown, LaTeX where there is a label, CSV, then the pictures.
         """
         out.mkdir(parents=True, exist_ok=True)
-        texts = {".md": self.markdown()}
-        if self.latex is not None:
-            texts[".tex"] = self.latex_tables()
-        texts[".csv"] = self.data.csv(self.digits)
         paths = []
-        for suffix, text in texts.items():
+        for suffix, text in self.texts().items():
             paths.append(out / f"{self.stem}{suffix}")
             paths[-1].write_text(text, encoding="utf-8")
         for stem, draw in self.figures.items():

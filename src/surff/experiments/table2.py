@@ -6,7 +6,7 @@ yet, and `table2_report` shows what it holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -14,12 +14,13 @@ from typing import ClassVar
 from surff.datasets import DATASETS
 from surff.experiments.figures import methods_figure, table2_figure
 from surff.experiments.methods import ABLATION, METHODS, MORE, all_methods, why_not
-from surff.experiments.printed import PrintedCell
+from surff.experiments.printed import printed_table
 from surff.experiments.protocol import PROBLEMS, PROTOCOLS, load_problem
 from surff.experiments.render import (
     captions,
     cells_in_full,
     dataset_table,
+    latex_caption,
     method_captions,
     method_table,
     picture_caption,
@@ -210,11 +211,7 @@ def run_table2(
     run(config, store, run_trial, progress)
 
 
-def table2_report(
-    config: Table2,
-    rows: Sequence[dict],
-    printed: Mapping[tuple[str, int, str], PrintedCell],
-) -> Report:
+def table2_report(config: Table2, rows: Sequence[dict]) -> Report:
     """Tables, numbers and pictures, one of each per data set.
 
     Parameters
@@ -222,8 +219,6 @@ def table2_report(
     config : Table2
     rows : sequence of dict
         As `select_rows` returns, at least one.
-    printed : dict
-        As `surff.experiments.printed.printed_table` returns.
 
     Returns
     -------
@@ -233,7 +228,8 @@ def table2_report(
         and is named ``methods`` instead of ``table2``.
     """
     stem = "methods" if config.more else "table2"
-    cells = summary_cells(rows, {} if config.more else printed)
+    printed = {} if config.more else printed_table()
+    cells = summary_cells(rows, printed)
     datasets = dict.fromkeys(row["dataset"] for row in rows)
     if config.more:
         title = f"All methods, protocol {config.protocol}"
@@ -242,7 +238,7 @@ def table2_report(
         figures = {name: partial(methods_figure, cells, name) for name in datasets}
     else:
         title = f"Table 2, protocol {config.protocol}"
-        tables = [dataset_table(cells, dataset, config) for dataset in datasets]
+        tables = [dataset_table(cells, dataset) for dataset in datasets]
         sentences = captions(config, rows)
         figures = {}
         for name in datasets:
@@ -257,5 +253,6 @@ def table2_report(
         sentences,
         cells_in_full(cells, config),
         latex=f"{stem}-{config.protocol}",
+        latex_caption=latex_caption(config, rows),
         figures={f"{stem}-{name}": draw for name, draw in figures.items()},
     )

@@ -269,6 +269,9 @@ def lemma_1_features(
     print 5, with :math:`1 / \delta` in front of the logarithm instead of inside, which
     asks for more as soon as :math:`\delta` is below 0.29, whatever d >= 1/2.
 
+    The paper's Lemma 1 differs: it asks for half of this number, 3,935 in the example,
+    which the inequality does not promise.
+
     Examples
     --------
     >>> lemma_1_features(0.5, surrogate_dof=100.0, effective_dof=10.0, delta=0.1)

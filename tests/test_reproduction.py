@@ -1,0 +1,69 @@
+"""Pages and tables say what the stored trials say, and change when these do."""
+
+import importlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def tool():
+    """The script that makes tables and pages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "tools"))
+        yield importlib.import_module("reproduction")
+
+
+def test_pages_and_tables_say_what_the_trials_say(tool, capsys):
+    status = tool.main(["--check"])
+    stale = capsys.readouterr().out
+    assert status == 0, f"python tools/reproduction.py; stale are:\n{stale}"
+
+
+def test_every_printed_cell_is_on_the_page():
+    page = (ROOT / "docs" / "reproduction.md").read_text("utf-8")
+    assert "{include} results/published/table2.md" in page
+    table = (ROOT / "docs/results/published/table2.md").read_text("utf-8")
+    paper = [line for line in table.splitlines() if " paper | " in line]
+    assert len(paper) == 29
+    assert sum(line.count(" ± ") for line in paper) == 116
+
+
+@pytest.fixture
+def docs(tmp_path):
+    """A copy of the page on reproduction and of its trials."""
+    for path in (ROOT / "docs" / "results").glob("*/results.jsonl"):
+        (tmp_path / "results" / path.parent.name).mkdir(parents=True)
+        shutil.copy(path, tmp_path / "results" / path.parent.name)
+    shutil.copy(ROOT / "docs" / "reproduction.md", tmp_path)
+    return tmp_path
+
+
+def test_a_changed_result_changes_the_page(tool, docs):
+    text = (docs / "reproduction.md").read_text("utf-8")
+    assert tool.filled("reproduction.md", text, tool.Results(docs / "results")) == text
+    path = docs / "results" / "published" / "results.jsonl"
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    for row in rows:
+        if (row["dataset"], row["multiple"], row["method"]) == ("magic04", 8, "qmc"):
+            row["accuracy"] += 0.05
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    changed = tool.filled("reproduction.md", text, tool.Results(docs / "results"))
+    before, after = (
+        [line for line in page.splitlines() if line.startswith("|        magic04 |")]
+        for page in (text, changed)
+    )
+    # 5 points in one of the eight sizes of QMC.
+    (old,), (new,) = before, after
+    old, new = (float(line.split("|")[3]) for line in (old, new))
+    assert new - old == pytest.approx(5 / 8, abs=0.03)
+    assert "magic04 8d QMC +4.9" in changed
+
+
+def test_a_page_without_its_blocks_is_refused(tool):
+    with pytest.raises(ValueError, match=r"accuracy.md must have the blocks"):
+        tool.filled("accuracy.md", "# No block", None)
