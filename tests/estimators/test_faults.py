@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut, LeavePOut, cross_val_predict
 
@@ -74,8 +74,9 @@ def test_pairs_left_out_keep_a_score_per_split():
 @pytest.mark.parametrize(
     ("y", "weight", "match"),
     [
-        (1e308 * np.sign(Y), None, r"y must be at most 1e\+150"),
-        (Y, np.full(40, 1e308), r"sample_weight must be at most 1e\+150"),
+        (1e308 * np.sign(Y), None, r"y must be at most 1e\+100"),
+        (Y, np.full(40, 1e308), r"sample_weight must be at most 1e\+30"),
+        (Y, np.full(40, 1e-308), r"sample_weight must sum to at least 1e-30"),
     ],
 )
 def test_sums_that_would_overflow_are_refused(y, weight, match):
@@ -96,7 +97,7 @@ def test_bandwidths_of_huge_columns_are_refused_by_name(gamma):
 
 
 def test_median_with_extreme_weights():
-    weight = np.r_[1e300, np.full(39, 1e-300)]
+    weight = np.r_[1e30, np.full(39, 1e-300)]
     fitted = FourierFeatures(8, gamma="median", random_state=0)
     assert np.isfinite(fitted.fit(X, sample_weight=weight).gamma_)
 
@@ -174,3 +175,49 @@ def test_frames_with_dates_or_equal_names_are_refused_by_name():
     twice = pd.DataFrame(X, columns=["a", "b", "a"])
     with pytest.raises(ValueError, match=r"several columns named 'a'"):
         FourierFeatures(8).fit(twice)
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "cg"])
+@pytest.mark.parametrize("side", ["trains on", "holds out"])
+def test_splits_without_weight_are_refused_by_number(solver, side):
+    weight = np.ones(40)
+    weight[20:] = 0.0
+    rows = np.arange(40)
+    splits = [(rows[:10], rows[10:20]), (rows[:20], rows[20:])]
+    if side == "trains on":
+        splits[1] = splits[1][::-1]
+    for model in (
+        KernelRidgeRegressor(features(), cv=splits, solver=solver),
+        KernelRidgeClassifier(features(), cv=splits, solver=solver),
+        KernelLogisticClassifier(features(), cv=splits),
+    ):
+        y = Y if isinstance(model, KernelRidgeRegressor) else rows % 2
+        with pytest.raises(ValueError, match=f"split 1 {side} rows whose sample_wei"):
+            model.fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("Model", [KernelRidgeClassifier, KernelLogisticClassifier])
+def test_labels_of_several_types_are_refused(Model):
+    y = np.array(["a", 1, None, 2.5] * 10, dtype=object)
+    with pytest.raises(ValueError, match="one type, got NoneType and float and int"):
+        Model(features(), alphas=1.0).fit(X, y)
+
+
+def test_conjugate_gradients_warn_once():
+    model = KernelRidgeRegressor(features(), alphas=[1e-6, 1.0], solver="cg", tol=1e-9)
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 passes") as caught:
+        model.set_params(max_iter=1).fit(X, Y)
+    assert len(caught) == 1
+
+
+def test_gamma_of_tiny_columns_is_refused():
+    with pytest.raises(ValueError, match="gamma='scale' needs the variance of X, whi"):
+        FourierFeatures(8).fit(1e-160 * X)
+
+
+def test_frequencies_that_overflow_in_float32_are_refused():
+    model = KernelRidgeRegressor(
+        FourierFeatures(8, gamma=1e300), alphas=1.0, precision="mixed"
+    )
+    with pytest.raises(ValueError, match="gamma, or the draw, gives frequencies that"):
+        model.fit(X, Y)

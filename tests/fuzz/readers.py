@@ -9,25 +9,19 @@ run in a process of their own, so that a crash or a hang is counted and the next
 goes on.
 """
 
-import argparse
 import bz2
 import contextlib
 import csv
 import decimal
-import faulthandler
+import functools
 import gzip
 import io
-import json
 import lzma
-import multiprocessing
-import resource
 import sys
-import tempfile
-import time
 import traceback
-import warnings
 from pathlib import Path
 
+import cases
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
@@ -36,25 +30,8 @@ import pyarrow.parquet as pq
 
 from surff.streaming import ArrowRows, CsvRows, ParquetRows, SourceError
 
-#: What a case may end in; the last ones are failures.
-OUTCOMES = (
-    "same rows",
-    "refused by name",
-    "difference",
-    "error without the name",
-    "other exception",
-    "crash",
-    "hang",
-)
-
 #: Outcomes that are as they should be.
-GOOD = 2
-
-#: Seconds after which a case hangs.
-TIMEOUT = 20.0
-
-#: Memory that a reader may ask for, since damaged lengths ask for any.
-MEMORY = 8 * 2**30
+GOOD = ("same rows", "refused by name")
 
 COMPRESS = {
     "": (bytes, bytes),
@@ -410,7 +387,7 @@ CASES = {"csv": csv_case, "parquet": parquet_case, "arrow": arrow_case}
 
 
 def run_case(reader, seed, number, folder):
-    """Outcome of one case, a place in `OUTCOMES`, and what happened."""
+    """Outcome of one case, and what happened."""
     rng = np.random.default_rng([seed, list(CASES).index(reader), number])
     path, make, expected = CASES[reader](rng, Path(folder))
     try:
@@ -419,92 +396,33 @@ def run_case(reader, seed, number, folder):
     except (ValueError, TypeError) as error:
         names = (path.name, "the data set", "fragment")
         named = any(name in str(error) for name in names)
-        return (1 if named else 3), f"{type(error).__name__}: {error}"
+        outcome = "refused by name" if named else "error without the name"
+        return outcome, f"{type(error).__name__}: {error}"
     except Exception:
-        return 4, traceback.format_exc()
+        return "other exception", traceback.format_exc()
     X = np.concatenate([b.X for b in blocks]) if blocks else np.empty((0, 3))
     y = np.concatenate([b.y for b in blocks]) if blocks else np.empty(0)
     try:
         X_expected, check = expected(source)
         equal = same(X, X_expected) and check(y)
     except Exception:
-        return 2, f"read, but the other reader fails: {traceback.format_exc()}"
-    return (0, "") if equal else (2, f"rows differ: {X[:3]} and {X_expected[:3]}")
-
-
-def work(reader, seed, numbers, folder, counts, state):
-    """Run cases in a process of their own."""
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    faulthandler.enable()
-    warnings.simplefilter("ignore")
-    for number in numbers:
-        state[0], state[1] = number, time.monotonic()
-        outcome, what = run_case(reader, seed, number, folder)
-        counts[outcome] += 1
-        if outcome >= GOOD:
-            report(reader, seed, number, outcome, what)
-    state[0] = -1
-
-
-def report(reader, seed, number, outcome, what):
-    """Print a failure as a line of JSON."""
-    fields = {"reader": reader, "seed": seed, "case": number, "what": what}
-    print(json.dumps({"outcome": OUTCOMES[outcome], **fields}), flush=True)
-
-
-def run(reader, n, seed, seconds):
-    """Counts of the outcomes of ``n`` cases, or of as many as ``seconds`` allow."""
-    context = multiprocessing.get_context("spawn")
-    counts = context.Array("q", len(OUTCOMES), lock=False)
-    state = context.Array("d", 2, lock=False)
-    end, start = time.monotonic() + seconds, 0
-    with tempfile.TemporaryDirectory() as folder:
-        while start < n and time.monotonic() < end:
-            state[0], state[1] = start, time.monotonic() + 60  # imports take time
-            task = (reader, seed, range(start, n), folder, counts, state)
-            worker = context.Process(target=work, args=task)
-            worker.start()
-            hangs = False
-            while worker.is_alive() and time.monotonic() < end and not hangs:
-                worker.join(0.2)
-                hangs = time.monotonic() - state[1] > TIMEOUT and worker.is_alive()
-            over = worker.is_alive() and not hangs
-            if worker.is_alive():
-                worker.kill()
-                worker.join()
-            number = int(state[0])
-            if over or number < 0:
-                break
-            outcome = OUTCOMES.index("hang" if hangs else "crash")
-            counts[outcome] += 1
-            report(reader, seed, number, outcome, f"exit code {worker.exitcode}")
-            start = number + 1
-    return dict(zip(OUTCOMES, counts, strict=True))
+        return "difference", f"only we read it: {traceback.format_exc()}"
+    if equal:
+        return "same rows", ""
+    return "difference", f"rows differ: {X[:3]} and {X_expected[:3]}"
 
 
 def main():
     """Run the cases of some readers and print a line for each; 1 if any fails."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--n", type=int, default=1000, help="cases per reader")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=600, help="most per reader")
+    parser = cases.parser_of(__doc__, 1000)
     parser.add_argument("--reader", choices=[*CASES, "all"], default="all")
-    parser.add_argument("--case", type=int, help="run this case alone")
     options = parser.parse_args()
     readers = list(CASES) if options.reader == "all" else [options.reader]
-    failed = False
+    failed = 0
     for reader in readers:
-        if options.case is not None:
-            with tempfile.TemporaryDirectory() as folder:
-                print(*run_case(reader, options.seed, options.case, folder), sep="\n")
-            continue
-        start = time.monotonic()
-        counts = run(reader, options.n, options.seed, options.seconds)
-        took = time.monotonic() - start
-        print(f"{reader}: {sum(counts.values())} cases in {took:.0f} s: {counts}")
-        failed |= any(list(counts.values())[GOOD:])
-    return int(failed)
+        run = functools.partial(run_case, reader, options.seed)
+        failed |= cases.main(run, options, GOOD, f"files for {reader}")
+    return failed
 
 
 if __name__ == "__main__":

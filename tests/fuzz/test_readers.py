@@ -28,6 +28,6 @@ def test_mutated_files_are_refused_by_name_or_read_as_others_read_them(
         for number in range(150):
             outcome, what = fuzz.run_case(reader, 0, number, tmp_path)
             counts[outcome] = counts.get(outcome, 0) + 1
-            assert outcome < fuzz.GOOD, f"case {number}: {what}"
+            assert outcome in fuzz.GOOD, f"case {number}: {what}"
     # Both ways are taken often: the files are neither all broken nor all whole.
-    assert min(counts[0], counts[1]) > 15
+    assert min(counts[good] for good in fuzz.GOOD) > 15

@@ -30,6 +30,7 @@ __all__ = [
     "one_of",
     "positive",
     "refuse_columns",
+    "refuse_large_weight",
     "validated",
 ]
 
@@ -260,14 +261,44 @@ def _compressed_fault(X):
     return None
 
 
-def checked_weight(sample_weight: Any, X: Any) -> np.ndarray:
-    """Row weights, >= 0, as NumPy's array of the width of ``X``."""
-    return _check_sample_weight(
+#: Weights between these keep sums over rows, and their squares, within float32 too.
+WEIGHT_RANGE = (1e-30, 1e30)
+
+
+def checked_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Row weights, >= 0 and not all 0, as NumPy's array of the width of ``X``, or None.
+
+    Raises
+    ------
+    ValueError
+        If their sums would vanish or overflow.
+    """
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(
         to_numpy_if_dispatched(sample_weight),
         np.empty((X.shape[0], 0)),  # of X, only the number of rows matters
         dtype=numpy_dtype(X),
         ensure_non_negative=True,
     )
+    refuse_large_weight(weight)
+    if not weight.any():
+        raise ValueError("sample_weight must have a positive entry, got all zeros.")
+    if (total := weight.sum(dtype=np.float64)) < WEIGHT_RANGE[0]:
+        raise ValueError(
+            f"sample_weight must sum to at least {WEIGHT_RANGE[0]:.0e}, or sums over "
+            f"rows vanish, got {total:.3g}; scale the weights."
+        )
+    return weight
+
+
+def refuse_large_weight(weight: np.ndarray) -> None:
+    """Refuse weights for which sums over rows overflow."""
+    if len(weight) and (largest := float(weight.max())) > WEIGHT_RANGE[1]:
+        raise ValueError(
+            f"sample_weight must be at most {WEIGHT_RANGE[1]:.0e}, or sums over rows "
+            f"overflow, got {largest:.3g}; scale the weights."
+        )
 
 
 def _columns_not_finite(X):

@@ -10,11 +10,11 @@ import numpy as np
 from array_api_compat import device
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _check_n_features, check_is_fitted
 
 from surff.backend import (
     check_same_place,
-    checked_weight,
     each_block,
     namespace_of,
     other_namespace,
@@ -29,18 +29,13 @@ from surff.estimators.base import Features
 from surff.estimators.features import FourierFeatures
 
 __all__ = [
-    "LARGEST_NUMBER",
     "LinearOnFeatures",
     "checked_features",
     "fitted_features",
     "refitting",
-    "weight_of_rows",
+    "splits_of",
     "winning_labels",
 ]
-
-
-#: Targets and weights whose squares and sums are far from the largest float64.
-LARGEST_NUMBER = 1e150
 
 
 def winning_labels(classes, decisions):
@@ -161,19 +156,35 @@ def refitting(features, X, Y, sample_weight, dtype, n_splits=1):
     return refit
 
 
-def weight_of_rows(sample_weight, X):
-    """Checked weights of the rows, not all zero; None if there are none."""
+def splits_of(cv, X, y, sample_weight, are_labels):
+    """Splits of the rows, each with weight on both sides.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        See `sklearn.model_selection.check_cv`.
+    X, y
+        Rows and targets as splitters take them.
+    sample_weight : ndarray of shape (n_samples,) or None
+    are_labels : bool
+        Whether ``y`` holds labels, so that folds of an int are stratified.
+
+    Returns
+    -------
+    splits : list of (train_rows, test_rows)
+    """
+    splits = list(check_cv(cv, y, classifier=are_labels).split(X, y))
     if sample_weight is None:
-        return None
-    sample_weight = checked_weight(sample_weight, X)
-    if not sample_weight.any():
-        raise ValueError("sample_weight must have a positive entry, got all zeros.")
-    if (largest := float(sample_weight.max())) > LARGEST_NUMBER:
-        raise ValueError(
-            f"sample_weight must be at most {LARGEST_NUMBER:.0e}, or sums over rows "
-            f"overflow, got {largest:.3g}; scale the weights."
-        )
-    return sample_weight
+        return splits
+    for number, split in enumerate(splits):
+        for side, rows in zip(("trains on", "holds out"), split, strict=True):
+            if not sample_weight[rows].any():
+                raise ValueError(
+                    f"cv must give splits with weight on both sides: split {number} "
+                    f"{side} rows whose sample_weight is 0; shuffle the rows, leave "
+                    "those of weight 0 out or use cv='gcv'."
+                )
+    return splits
 
 
 class LinearOnFeatures(LoadsOlder):

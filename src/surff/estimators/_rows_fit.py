@@ -2,13 +2,14 @@
 
 import itertools
 import numbers
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
 
 from surff.backend import (
     as_generator,
@@ -27,7 +28,12 @@ from surff.estimators._alphas import (
     refuse_zero,
     scored_path,
 )
-from surff.estimators._linear import checked_features, fitted_features, refitting
+from surff.estimators._linear import (
+    checked_features,
+    fitted_features,
+    refitting,
+    splits_of,
+)
 from surff.linear import (
     FORMULAS,
     AlphaPath,
@@ -147,6 +153,8 @@ class RowsFit:
     ----------
     gamma_path : dict of float to float, or None
         Bandwidths tried and their best scores, once `choose` has tried some.
+    converges : bool
+        Whether conjugate gradients have so far; they warn once.
     """
 
     def __init__(self, model, targets, X, y, Y, sample_weight):
@@ -155,6 +163,7 @@ class RowsFit:
         self.alphas = checked_alphas(model.alphas)
         self.offset = target_offset(Y, sample_weight, model.fit_intercept)
         self.gamma_path = None
+        self.converges = True
 
     def choose(self):
         """Fit the feature map, choose gamma if asked to, and alpha.
@@ -171,7 +180,7 @@ class RowsFit:
     def by_passes(self, data, alphas, feature_map, rows=None):
         """Solution by conjugate gradients; the same rows precondition it each time."""
         model = self.model
-        return conjugate_gradient(
+        solution = conjugate_gradient(
             feature_map,
             data.X,
             data.Y,
@@ -183,6 +192,18 @@ class RowsFit:
             tol=model.tol,
             max_iter=model.max_iter,
         )
+        if self.converges and not solution.converged:
+            self.converges = False
+            warnings.warn(
+                f"conjugate gradients stopped after {solution.n_iter} passes with an "
+                f"estimated error of {solution.errors.max():.2g} standard deviations "
+                f"of the target, above tol={model.tol:.2g}; increase max_iter"
+                f"{' or max_time' if time_is_up() else ''} or alpha, or choose "
+                "solver='cholesky'.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return solution
 
     def _choose_alpha(self, unfitted):
         """Fit a feature map and choose alpha for it."""
@@ -290,8 +311,9 @@ class RowsFit:
         scorer = self.targets.scorer(data, y, self.Y)
         if by_formula:
             return LeaveOneOut(data, solving, scorer)
-        splitter = check_cv(model.cv, y, classifier=self.targets.are_labels)
-        splits = list(splitter.split(data.X, y))
+        splits = splits_of(
+            model.cv, data.X, y, self.sample_weight, self.targets.are_labels
+        )
         if solver != "cg":
             return HeldOutSplits(data, solving, splits, scorer, refit)
 

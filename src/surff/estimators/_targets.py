@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import label_binarize
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
@@ -15,10 +16,41 @@ from surff.backend import Array
 from surff.streaming import Labels
 
 __all__ = [
+    "check_labels",
     "coded_targets",
     "numeric_targets",
     "one_vs_rest",
+    "refuse_large",
 ]
+
+
+#: Targets up to this have squares whose sums over rows are far from overflow.
+LARGEST_NUMBER = 1e100
+
+
+def refuse_large(y: np.ndarray) -> None:
+    """Refuse targets for which sums over rows overflow."""
+    if y.size and (largest := np.abs(y).max()) > LARGEST_NUMBER:
+        raise ValueError(
+            f"y must be at most {LARGEST_NUMBER:.0e} in absolute value, or its "
+            f"squares overflow, got {largest:.3g}; scale y."
+        )
+
+
+def check_labels(y: Any) -> None:
+    """Refuse targets that are no labels, or labels of several types.
+
+    See `sklearn.utils.multiclass.check_classification_targets`.
+    """
+    y = np.asarray(y) if isinstance(y, list) else y
+    if getattr(getattr(y, "dtype", None), "kind", "") == "O":
+        kinds = {type(label).__name__ for label in y.ravel()}
+        if len(kinds) > 1:
+            raise ValueError(
+                "y must hold labels of one type, got "
+                f"{' and '.join(sorted(kinds))}; convert them, by y.astype(str) say."
+            )
+    check_classification_targets(y)
 
 
 def coded_targets(labels: Any, y: Any) -> np.ndarray:
@@ -33,7 +65,9 @@ def numeric_targets(y: Any, X: Array) -> np.ndarray:
     """Targets as numbers, shape (n_samples, n_targets): labels coded one-vs-rest."""
     check_consistent_length(X, y)
     y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
-    return coded_targets(Labels().update(y).values, y)
+    Y = coded_targets(Labels().update(y).values, y)
+    refuse_large(Y)
+    return Y
 
 
 def one_vs_rest(codes: np.ndarray, n_classes: int) -> np.ndarray:

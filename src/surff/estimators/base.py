@@ -214,9 +214,7 @@ class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LoadsOlder, AB
         X, Y = validated(self, X), None
         if y is not None and self.needs_target:
             Y = numeric_targets(to_numpy_if_dispatched(y), X)
-        if sample_weight is not None:
-            sample_weight = checked_weight(sample_weight, X)
-        return self.fit_checked(X, Y, sample_weight)
+        return self.fit_checked(X, Y, checked_weight(sample_weight, X))
 
     @property
     def _n_features_out(self):

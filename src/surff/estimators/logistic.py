@@ -10,11 +10,9 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 
-from surff.backend import Array, time_is_up, validated
+from surff.backend import Array, checked_weight, time_is_up, validated
 from surff.estimators._alphas import best_alpha, checked_alphas, scored_path
 from surff.estimators._atomic import all_or_nothing
 from surff.estimators._linear import (
@@ -22,10 +20,10 @@ from surff.estimators._linear import (
     checked_features,
     fitted_features,
     refitting,
-    weight_of_rows,
+    splits_of,
     winning_labels,
 )
-from surff.estimators._targets import one_vs_rest
+from surff.estimators._targets import check_labels, one_vs_rest
 from surff.estimators._watching import WATCH_CONSTRAINTS
 from surff.linear import (
     AutoGrid,
@@ -186,8 +184,8 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         self
         """
         X, y = validated(self, X, y)
-        check_classification_targets(y)
-        sample_weight = weight_of_rows(sample_weight, X)
+        check_labels(y)
+        sample_weight = checked_weight(sample_weight, X)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -206,7 +204,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
             total = accumulate(feature_map, X, no_target, sample_weight)
             self.alpha_, self.best_score_ = float(alphas[0]), None
         else:
-            folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
+            folds = splits_of(self.cv, X, y, sample_weight, are_labels=True)
             total, splits = splits_equations(
                 feature_map, X, no_target, folds, sample_weight, refit
             )

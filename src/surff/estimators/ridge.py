@@ -14,7 +14,7 @@ from sklearn.base import (
     _fit_context,
 )
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 
 from surff.backend import (
     Array,
+    checked_weight,
     labels_like,
     namespace_of,
     to_numpy,
@@ -38,13 +39,13 @@ from surff.estimators._base_ridge import (
     learns_in_pieces,
     streams,
 )
-from surff.estimators._linear import LARGEST_NUMBER, weight_of_rows, winning_labels
+from surff.estimators._linear import winning_labels
 from surff.estimators._posterior import (
     PosteriorOfRidge,
     looks_at_targets,
     noise_of_folds,
 )
-from surff.estimators._targets import one_vs_rest
+from surff.estimators._targets import check_labels, one_vs_rest, refuse_large
 from surff.linear import (
     R2,
     Accuracy,
@@ -277,12 +278,8 @@ class KernelRidgeRegressor(
         y = to_numpy_if_dispatched(y)
         X, y = validated(self, X, y, multi_output=True, y_numeric=True, reset=reset)
         y = y.astype(np.float64)
-        if (largest := np.abs(y).max()) > LARGEST_NUMBER:
-            raise ValueError(
-                f"y must be at most {LARGEST_NUMBER:.0e} in absolute value, or its "
-                f"squares overflow, got {largest:.3g}; scale y."
-            )
-        return X, y, y.reshape(len(y), -1), weight_of_rows(sample_weight, X)
+        refuse_large(y)
+        return X, y, y.reshape(len(y), -1), checked_weight(sample_weight, X)
 
     _streamed_scoring = (None, "r2", "neg_mean_squared_error")
 
@@ -656,13 +653,13 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         shape = np.asarray(y).shape
         multilabel = len(shape) == 2 and shape[1] > 1
         X, y = validated(self, X, y, multi_output=multilabel, reset=reset)
-        check_classification_targets(y)
+        check_labels(y)
         if multilabel and (kind := type_of_target(y)) != "multilabel-indicator":
             raise ValueError(
                 "y must be labels, or a matrix of zeros and ones with a column for "
                 f"each label, got a {kind} target of shape {y.shape}."
             )
-        return X, y, weight_of_rows(sample_weight, X)
+        return X, y, checked_weight(sample_weight, X)
 
     _streamed_scoring = (None, "accuracy")
 

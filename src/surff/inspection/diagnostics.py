@@ -15,11 +15,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_is_fitted,
 )
 
-from surff.backend import Array, as_generator, map_rows, positive, validated
+from surff.backend import (
+    Array,
+    as_generator,
+    checked_weight,
+    map_rows,
+    positive,
+    validated,
+)
 from surff.estimators import Features, FourierFeatures, numeric_targets
 from surff.inspection.approximation import relative_error
 from surff.inspection.theory import (
@@ -487,7 +493,10 @@ def fourier_features_of(model: Any) -> FourierFeatures:
 def _alpha(model, alpha):
     """``alpha`` checked, or the model's."""
     if alpha is not None:
-        return positive("alpha", alpha)
+        alpha = positive("alpha", alpha)
+        if not 1e-150 <= alpha <= 1e150:
+            raise ValueError(f"alpha must be from 1e-150 to 1e150, got {alpha!r}.")
+        return alpha
     if not hasattr(model, "alpha_"):
         raise ValueError("alpha must be given for a feature map alone, got None.")
     if np.min(model.alpha_) <= 0:
@@ -498,11 +507,7 @@ def _alpha(model, alpha):
 def _validated(model: Any, X: Array, sample_weight: Any) -> tuple[Array, Any]:
     """Rows and weights, checked against what ``model`` was fitted to."""
     X = validated(model, X, reset=False)
-    if sample_weight is not None:
-        sample_weight = _check_sample_weight(
-            sample_weight, X, dtype=X.dtype, ensure_non_negative=True
-        )
-    return X, sample_weight
+    return X, checked_weight(sample_weight, X)
 
 
 def _equations(model, X, y, sample_weight):

@@ -476,7 +476,9 @@ class FourierMap:
         """Return the same map computing in another floating-point type."""
         if self.dtype == dtype:
             return self
-        return FourierMap(self.frequencies.astype(dtype), self.amplitudes)
+        return FourierMap(
+            scaled_frequencies(1.0, self.frequencies, dtype), self.amplitudes
+        )
 
 
 class ArrayFourierMap:

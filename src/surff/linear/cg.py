@@ -44,14 +44,12 @@ References
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import blas, eigh_tridiagonal, lapack
-from sklearn.exceptions import ConvergenceWarning
 
 from surff.backend import (
     UNWATCHED,
@@ -173,21 +171,16 @@ def conjugate_gradient(
     shift = np.repeat(alphas, k)  # of each column: alphas first, targets within
     scale = np.tile(passes.target_spread, len(alphas))
 
-    with stage("conjugate gradients", unit="passes") as progress:
+    # Where alpha is 0 a step may be as large as numbers go; it is the last one then.
+    with (
+        stage("conjugate gradients", unit="passes") as progress,
+        np.errstate(over="ignore", invalid="ignore"),
+    ):
         coef, error, n_iter = iterate(
             passes, precondition, shift, scale, tol, max_iter, progress
         )
     errors = np.sqrt(error / np.where(scale > 0, scale, 1.0))
     converged = bool(np.all(errors <= tol))
-    if not converged:
-        warnings.warn(
-            f"conjugate gradients stopped after {n_iter} passes with an estimated "
-            f"error of {errors.max():.2g} standard deviations of the target, above "
-            f"tol={tol:.2g}; increase max_iter{' or max_time' if time_is_up() else ''} "
-            "or alpha, or choose solver='cholesky'.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
     coefs = coef.reshape(m, len(alphas), k)
     intercepts = passes.target_mean - np.tensordot(passes.feature_mean, coefs, 1)
     return Solution(coefs, intercepts, n_iter, errors.reshape(-1, k), converged)

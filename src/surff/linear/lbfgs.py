@@ -67,7 +67,7 @@ class Descent:
         """
         if self.gradient is not None:
             target = self.loss + SUFFICIENT * self._step * self._slope + rounding
-            if not loss <= target:  # nan neither
+            if not np.isfinite(loss) or loss > target:
                 self._step /= 2.0
                 self.trial = self.point + self._step * self._direction
                 return self._step > 0.5**HALVINGS

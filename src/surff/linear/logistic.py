@@ -228,7 +228,8 @@ def logistic_path(
         loss, by_coef, by_intercept = loss_and_gradient(
             feature_map, X, codes, coefs, intercepts, sample_weight, rows
         )
-        loss = loss + 0.5 * alphas[which] * np.square(coefs).sum(axis=(0, 2))
+        with np.errstate(over="ignore"):  # an infinite loss is a step too long
+            loss = loss + 0.5 * alphas[which] * np.square(coefs).sum(axis=(0, 2))
         by_coef -= mean[:, None, None] * by_intercept
         by_coef += alphas[which, None] * coefs
         gradients = np.empty_like(points)

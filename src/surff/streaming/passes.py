@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from surff.backend import stage
+from surff.backend import refuse_large_weight, stage
 from surff.streaming.columns import Stamp
 from surff.streaming.dask_rows import DaskRows
 from surff.streaming.sources import Block, SourceError, block_length, read_ahead
@@ -288,6 +288,7 @@ def checked_weight(sample_weight: Any, X: Any) -> np.ndarray | None:
             f"sample_weight must be {X.shape[0]} numbers >= 0, got shape "
             f"{weight.shape} and minimum {weight.min():.3g}."
         )
+    refuse_large_weight(weight)
     return weight
 
 

@@ -112,7 +112,7 @@ class EntrySpread:
         mean = mean_of(X)
         if sparse.issparse(X):
             square = mean_of(X.multiply(X))
-            variance, rounding = square - mean**2, eps * square
+            variance, rounding = square - np.float64(mean) ** 2, eps * square
         elif xp is not None:
             variance = mean_of(xp.square(X - mean))
             rounding = (eps * mean) ** 2
@@ -144,7 +144,13 @@ class EntrySpread:
             )
         if self.variance <= self.rounding:
             return 1.0
-        return float(1.0 / (n_features * self.variance))
+        gamma = 1.0 / (n_features * max(self.variance, np.finfo(np.float64).tiny))
+        if gamma > 1e300:
+            raise ValueError(
+                f"gamma='scale' needs the variance of X, which is {self.variance:.2g}: "
+                "scale the columns of X or give gamma as a number."
+            )
+        return float(gamma)
 
 
 #: Rows that features which need rows themselves are fitted to, by default.
