@@ -148,6 +148,12 @@ def loss_and_gradient(
     return loss, by_coef.reshape(coefs.shape), by_intercept
 
 
+def square_sums(coefs):
+    """Sums of squares of the coefficients of each alpha; infinity beyond numbers."""
+    with np.errstate(over="ignore"):
+        return np.square(coefs).sum(axis=(0, 2))
+
+
 def logistic_path(
     feature_map: Any,
     X: Any,
@@ -228,8 +234,7 @@ def logistic_path(
         loss, by_coef, by_intercept = loss_and_gradient(
             feature_map, X, codes, coefs, intercepts, sample_weight, rows
         )
-        with np.errstate(over="ignore"):  # an infinite loss is a step too long
-            loss = loss + 0.5 * alphas[which] * np.square(coefs).sum(axis=(0, 2))
+        loss = loss + 0.5 * alphas[which] * square_sums(coefs)
         by_coef -= mean[:, None, None] * by_intercept
         by_coef += alphas[which, None] * coefs
         gradients = np.empty_like(points)
