@@ -25,12 +25,7 @@ from surff.backend import (
     validated,
     wide_dtype,
 )
-from surff.estimators._leaves import Rows, fit_leaves, leaf_decisions
-from surff.estimators._linear import (
-    LinearOnFeatures,
-    checked_features,
-    fitted_features,
-)
+from surff.estimators._linear import checked_features, fitted_features
 from surff.estimators._rows_fit import (
     RowsFit,
     Targets,
@@ -40,6 +35,7 @@ from surff.estimators._rows_fit import (
 )
 from surff.estimators._source_fit import SourceFit, choice_from_equations
 from surff.estimators._watching import WATCH_CONSTRAINTS
+from surff.estimators._with_leaves import WithLeaves
 from surff.estimators.base import NumpyOnly
 from surff.estimators.leaves import LEAVES_CONSTRAINTS, checked_leaves
 from surff.linear import SOLVERS, Data, NormalEquations, accumulate, solve
@@ -67,7 +63,7 @@ def learns_in_pieces(model: Any):
             "gammas needs several passes over the data, which partial_fit does not "
             f"make; set it to None, got {model.gammas!r}"
         )
-    refuse_leaves(model, "partial_fit")
+    sums_leaves(model, "partial_fit")
     if not model.keep_equations:
         raise AttributeError(
             "partial_fit needs the normal equations: keep_equations must be True, got "
@@ -76,12 +72,12 @@ def learns_in_pieces(model: Any):
     return forms_equations(model, "partial_fit")
 
 
-def refuse_leaves(model, method):
-    """Refuse leaf heads where rows are not all at hand."""
-    if model.leaves is not None:
+def sums_leaves(model, method):
+    """Whether leaf heads, if any, can be fitted from sums over rows."""
+    if model.leaves is not None and getattr(model.leaves, "boosts", bool)():
         raise AttributeError(
-            f"leaves need all rows at once, which {method} does not have: set it to "
-            f"None, got {model.leaves!r}"
+            "combine='boost' needs all rows at once, for what each tree leaves of "
+            f"them, which {method} does not have; set it to 'bag'"
         )
 
 
@@ -107,7 +103,7 @@ def streams(model: Any):
             "probability=True needs predictions of all rows at once, which fit_stream "
             "cannot hold; set it to False"
         )
-    refuse_leaves(model, "fit_stream")
+    sums_leaves(model, "fit_stream")
     return forms_equations(model, "fit_stream")
 
 
@@ -133,7 +129,7 @@ RIDGE_CONSTRAINTS = {
 }
 
 
-class BaseKernelRidge(LinearOnFeatures):
+class BaseKernelRidge(WithLeaves):
     """Ridge on a feature map whose features are made block by block, never stored."""
 
     #: An option of the regressor alone.
@@ -230,51 +226,6 @@ class BaseKernelRidge(LinearOnFeatures):
     def _take_noise(self, choice):
         """Set what the posterior needs of the folds; the regressor does."""
 
-    def _refuse_with_leaves(self):
-        """Refuse what leaf heads cannot be fitted with."""
-        if self.leaves is None:
-            return
-        if self.solver == "cg":
-            raise ValueError(
-                "leaves need the normal equations, which solver='cg' does not form: "
-                "set it to 'cholesky' or 'eigh'."
-            )
-        if self.probability:
-            raise ValueError(
-                "probability=True calibrates the model without leaves: set it to False "
-                "and use sklearn.calibration.CalibratedClassifierCV."
-            )
-
-    def _take_leaves(self, choice, leaves, like):
-        """Fit leaf heads besides the common one, and set both."""
-        data, offset = choice.data, choice.data.offset
-        coef = self.coef_.T.reshape(-1, len(offset)).astype(np.float64)
-        common = coef, np.asarray(self.intercept_, np.float64) - offset
-        rows = Rows(
-            data.feature_map,
-            data.X,
-            data.Y,
-            data.sample_weight,
-            bool(self.fit_intercept),
-            np.broadcast_to(np.asarray(self.alpha_), offset.shape),
-            choice.solver,
-        )
-        fit = fit_leaves(rows, choice.total, leaves, self._is_classifier, common)
-        if fit.leaves.partition is not None:
-            self.coef_ = fit.coef.T.astype(like.dtype)
-            self.intercept_ = (fit.intercept + offset).astype(like.dtype)
-        self.leaves_ = fit.leaves._replace(
-            coef=np.ascontiguousarray(fit.leaves.coef, dtype=like.dtype),
-            intercept=np.ascontiguousarray(fit.leaves.intercept, dtype=like.dtype),
-        )
-
-    def _decisions(self, X):
-        """Predictions of checked rows, shape (n_samples, k)."""
-        leaves = getattr(self, "leaves_", None)
-        if leaves is None or leaves.partition is None:
-            return super()._decisions(X)
-        return leaf_decisions(self, X)
-
     @property
     def target_offset(self) -> np.ndarray:
         """Constant that was taken off each target before ``equations_`` were summed."""
@@ -310,6 +261,8 @@ class BaseKernelRidge(LinearOnFeatures):
         vars(self).pop("_posterior_", None)
         vars(self).pop("alpha_path_", None)
         self._take(choice, X)
+        if self.leaves is not None:
+            self._leaves_of_piece(choice, X, Y - offset, sample_weight)
 
     # -- data that do not fit in memory ------------------------------------------------
 
@@ -318,6 +271,8 @@ class BaseKernelRidge(LinearOnFeatures):
         fit = SourceFit(self, self._targets(), source, classes, n_sample)
         choice = fit.choose()
         self._take(choice, fit.sample.X)
+        if self.leaves is not None:
+            self._leaves_of_source(choice, fit)
         self._unwrap(fit.sample.y)
         if source.feature_names is not None:
             self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)

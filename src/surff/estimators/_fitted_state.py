@@ -26,7 +26,7 @@ from surff.estimators.leaves import LeafHeads, LeafModel
 from surff.estimators.logistic import KernelLogisticClassifier
 from surff.estimators.nystroem import NystroemFeatures
 from surff.estimators.ridge import KernelRidgeClassifier
-from surff.linear import AlphaPath, NormalEquations, Partition
+from surff.linear import AlphaPath, LeafSums, NormalEquations, Partition
 
 __all__ = ["check_fitted_state", "check_nothing_derived", "reachable"]
 
@@ -350,6 +350,8 @@ def _check_linear(model: Any):
     _no_overflow(model, "coef_", size, model.coef_.dtype)
     if "leaves_" in vars(model):
         _check_leaves(model, m, k, reach)
+    if "leaf_sums_" in vars(model):
+        _check_leaf_sums(model, m, k)
     _check_alpha(model, k)
     if "n_iter_" in vars(model):  # files of version 0.1.0 may have none
         _count(model, "n_iter_")
@@ -430,6 +432,19 @@ def _check_leaves(model: Any, m: int, k: int, reach: float):
         "trials",
         "an array of three columns",
     )
+
+
+def _check_leaf_sums(model: Any, m: int, k: int):
+    """Sums over the rows of every leaf."""
+    sums = model.leaf_sums_
+    _require(isinstance(sums, LeafSums), model, "leaf_sums_", "LeafSums")
+    n_leaves = model.leaves_.n_leaves
+    _require(isinstance(sums.fit_intercept, bool), sums, "fit_intercept", "a bool")
+    p = m + sums.fit_intercept
+    _array(sums, "moments", (n_leaves, p, k))
+    _array(sums, "grams", (n_leaves, p * (p + 1) // 2))
+    n_rows = _array(sums, "n_rows", (n_leaves,), "i")
+    _require(np.all(n_rows >= 0), sums, "n_rows", ">= 0")
 
 
 def _check_leaf_heads(leaves: Any):

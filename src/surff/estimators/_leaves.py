@@ -18,10 +18,10 @@ from surff.estimators.leaves import LeafHeads, LeafModel
 from surff.linear import (
     JointHeads,
     LeafRows,
+    LeafSums,
     Partition,
     SingularError,
     accumulate,
-    add_leaf_decisions,
     common_heads,
     common_left_out,
     each_leaf_head,
@@ -31,7 +31,7 @@ from surff.linear import (
     solve,
 )
 
-__all__ = ["Rows", "fit_leaves", "leaf_decisions"]
+__all__ = ["Plan", "Rows", "fit_leaves", "fit_sums", "planned", "without_leaves"]
 
 #: Numbers of leaves that "auto" tries, while more are better.
 LEAF_COUNTS = (16, 64, 256, 1024, 4096)
@@ -290,17 +290,15 @@ class HeldOut:
         return mean > spread / math.sqrt(len(gain))
 
 
-def chosen(rows, equations, leaves, grow, most):
-    """Number of leaves, 0 for none, their alpha, and the trials.
-
-    ``most`` is the number of rows over that of a leaf's.
-    """
+def chosen(rows, equations, leaves, grow):
+    """Number of leaves, 0 for none, their alpha, and the trials."""
     fixed = leaves.partition is not None
     counts: tuple = (leaves.n_leaves,)
     if fixed:
         counts = (leaves.partition.n_leaves // leaves.partition.n_trees,)
     elif leaves.n_leaves == "auto":
         first = 1 if rows.X.shape[0] >= MANY_ROWS else 0
+        most = rows.X.shape[0] // leaves.min_samples_leaf
         counts = tuple(c for c in LEAF_COUNTS[first:] if c <= most)
         counts = counts or (LEAF_COUNTS[0],)
     choose = leaves.n_leaves == "auto" and not fixed
@@ -326,6 +324,58 @@ def chosen(rows, equations, leaves, grow, most):
     return best[0], best[1], np.array(trials)
 
 
+class Plan(NamedTuple):
+    """Trees and alpha of leaf heads, before the heads are solved for."""
+
+    partition: Partition | None  # None for no leaves
+    alpha: float
+    trials: np.ndarray  # see `LeafModel`
+
+
+def planned(
+    rows: Rows, equations: Any, leaves: LeafHeads, labels: bool, all_rows: bool = True
+) -> Plan:
+    """Choose the number of leaves and their alpha, and grow the trees.
+
+    Parameters
+    ----------
+    rows : Rows
+        Those at hand.
+    equations : NormalEquations
+        Of all rows.
+    leaves : LeafHeads
+        Checked.
+    labels : bool
+        Whether the targets are labels, all in one unit.
+    all_rows : bool, default=True
+        Whether all rows are at hand; else they are a sample of them.
+
+    Returns
+    -------
+    Plan
+    """
+    grow = growing(rows, leaves, labels)
+    own = equations if all_rows else rows.equations()
+    n_leaves, alpha, trials = chosen(rows, own, leaves, grow)
+    if not n_leaves:
+        return Plan(None, alpha, trials)
+    partition = leaves.partition
+    if partition is None:
+        residuals = rows.left_out(equations)
+        trees = [grow(rows, residuals, n_leaves) for _ in range(leaves.n_trees)]
+        partition = Partition.of_trees(trees)
+    return Plan(partition, alpha, trials)
+
+
+def growing(rows, leaves, labels):
+    """`Growing` with residuals in units of the targets, unless those are labels."""
+    scale = np.ones(len(rows.alphas))
+    if not labels and leaves.partition is None:
+        scale = np.sqrt(np.average(rows.Y**2, axis=0, weights=rows.sample_weight))
+        scale[scale == 0] = 1.0
+    return Growing(leaves, as_generator(leaves.random_state), scale)
+
+
 def fit_leaves(
     rows: Rows, equations: Any, leaves: LeafHeads, labels: bool, common: tuple
 ) -> LeafFit:
@@ -333,13 +383,8 @@ def fit_leaves(
 
     Parameters
     ----------
-    rows : Rows
-    equations : NormalEquations
-        Of all rows.
-    leaves : LeafHeads
-        Checked.
-    labels : bool
-        Whether the targets are labels, all in one unit.
+    rows, equations, leaves, labels
+        See `planned`.
     common : (coef, intercept)
         The fit without leaves, shapes (m, k) and (k,).
 
@@ -347,25 +392,45 @@ def fit_leaves(
     -------
     LeafFit
     """
-    scale = np.ones(rows.Y.shape[1])
-    if not labels:
-        scale = np.sqrt(np.average(rows.Y**2, axis=0, weights=rows.sample_weight))
-        scale[scale == 0] = 1.0
-    grow = Growing(leaves, as_generator(leaves.random_state), scale)
-    most = rows.X.shape[0] // leaves.min_samples_leaf
-    n_leaves, alpha, trials = chosen(rows, equations, leaves, grow, most)
-    if not n_leaves:
-        return without_leaves(common, trials)
-    stages = Stages(rows, alpha, leaves, common)
-    if leaves.partition is not None or leaves.combine == "bag" or leaves.n_trees == 1:
-        partition = leaves.partition
-        if partition is None:
-            residuals = rows.left_out(equations)
-            partition = Partition.of_trees(
-                [grow(rows, residuals, n_leaves) for _ in range(leaves.n_trees)]
-            )
-        return stages.averaged(partition, trials)
-    return stages.boosted(grow, rows.left_out(equations), n_leaves, trials)
+    if leaves.boosts():
+        return boosted(rows, equations, leaves, labels, common)
+    plan = planned(rows, equations, leaves, labels)
+    if plan.partition is None:
+        return without_leaves(common, plan.trials)
+    heads = [
+        solved(rows, plan.partition.tree(t), plan.alpha)[1]
+        for t in range(plan.partition.n_trees)
+    ]
+    return joined(heads, plan, rows.fit_intercept, 1.0 / len(heads))
+
+
+def fit_sums(sums: LeafSums, plan: Plan, rows: Rows) -> LeafFit:
+    """Solve for leaf heads from sums over the rows.
+
+    Parameters
+    ----------
+    sums : LeafSums
+        Of all rows, with the partition of the plan.
+    plan : Plan
+        With a partition.
+    rows : Rows
+        What holds for all rows; none are looked at.
+
+    Returns
+    -------
+    LeafFit
+    """
+    first = plan.partition.first_leaf
+    heads = [
+        joint_heads(
+            sums.some(slice(first[t], first[t + 1])),
+            rows.alphas,
+            plan.alpha,
+            rows.solver,
+        )
+        for t in range(plan.partition.n_trees)
+    ]
+    return joined(heads, plan, rows.fit_intercept, 1.0 / len(heads))
 
 
 def without_leaves(common, trials):
@@ -375,93 +440,53 @@ def without_leaves(common, trials):
     return LeafFit(*common, empty)
 
 
-class Stages:
-    """Joint fits with one tree after the other, and their combination.
+def solved(rows, partition, alpha):
+    """Rows by the leaves of one tree, and their joint heads."""
+    leaves = partition.leaves(rows.X)[:, 0]
+    by_leaf = rows.by_leaf(leaves, partition.n_leaves)
+    return by_leaf, joint_heads(by_leaf, rows.alphas, alpha, rows.solver)
 
-    Parameters
-    ----------
-    rows : Rows
-    alpha : float
-        Regularisation of the leaves.
-    leaves : LeafHeads
-    common : (coef, intercept)
-        The fit without leaves.
+
+def boosted(rows, equations, leaves, labels, common):
+    """Sum of joint fits, each to left-out residuals of those before.
+
+    A share of each is taken; the first one is fitted to the targets and replaces that
+    share of the fit without leaves.
     """
-
-    def __init__(self, rows, alpha, leaves, common):
-        self.rows, self.alpha, self.leaves, self.common = rows, alpha, leaves, common
-
-    def _solved(self, partition, Y):
-        rows = self.rows._replace(Y=Y)
-        leaves = partition.leaves(rows.X)[:, 0]
-        by_leaf = rows.by_leaf(leaves, partition.n_leaves)
-        return by_leaf, joint_heads(by_leaf, rows.alphas, self.alpha, rows.solver)
-
-    def averaged(self, partition: Partition, trials: np.ndarray) -> LeafFit:
-        """Mean of the joint fits with each tree."""
-        heads = [
-            self._solved(partition.tree(t), self.rows.Y)[1]
-            for t in range(partition.n_trees)
-        ]
-        return joined(heads, partition, self, 1.0 / len(heads), trials)
-
-    def boosted(
-        self, grow: Growing, residuals: np.ndarray, n_leaves: int, trials: np.ndarray
-    ) -> LeafFit:
-        """Sum of joint fits, each to left-out residuals of those before.
-
-        A share of each is taken; the first one is fitted to the targets and replaces
-        that share of the fit without leaves.
-        """
-        rate, trees, heads = self.leaves.learning_rate, [], []
-        Y = self.rows.Y
-        for _ in range(self.leaves.n_trees):
-            trees.append(grow(self.rows, residuals, n_leaves))
-            by_leaf, joint = self._solved(Partition.of_trees(trees[-1:]), Y)
-            heads.append(joint)
-            left = joint_left_out(by_leaf, self.rows.alphas, self.alpha, joint)
-            residuals = (1.0 - rate) * residuals + rate * left
-            Y = residuals
-        first = heads[0].common.copy()
-        m = len(self.common[0])
-        first[:m] += (1.0 / rate - 1.0) * self.common[0]
-        if self.rows.fit_intercept:
-            first[m] += (1.0 / rate - 1.0) * self.common[1]
-        heads[0] = heads[0]._replace(common=first)
-        return joined(heads, Partition.of_trees(trees), self, rate, trials)
+    grow = growing(rows, leaves, labels)
+    n_leaves, alpha, trials = chosen(rows, equations, leaves, grow)
+    if not n_leaves:
+        return without_leaves(common, trials)
+    rate, trees, heads = leaves.learning_rate, [], []
+    Y, residuals = rows.Y, rows.left_out(equations)
+    for _ in range(leaves.n_trees):
+        trees.append(grow(rows, residuals, n_leaves))
+        partition = Partition.of_trees(trees[-1:])
+        by_leaf, joint = solved(rows._replace(Y=Y), partition, alpha)
+        heads.append(joint)
+        left = joint_left_out(by_leaf, rows.alphas, alpha, joint)
+        residuals = (1.0 - rate) * residuals + rate * left
+        Y = residuals
+    first = heads[0].common.copy()
+    m = len(common[0])
+    first[:m] += (1.0 / rate - 1.0) * common[0]
+    if rows.fit_intercept:
+        first[m] += (1.0 / rate - 1.0) * common[1]
+    heads[0] = heads[0]._replace(common=first)
+    plan = Plan(Partition.of_trees(trees), alpha, trials)
+    return joined(heads, plan, rows.fit_intercept, rate)
 
 
-def joined(heads: list[JointHeads], partition, stages, factor, trials):
+def joined(heads: list[JointHeads], plan: Plan, fit_intercept: bool, factor: float):
     """`LeafFit` of heads on several trees, times a factor."""
-    m = len(stages.common[0])
     common = factor * sum(head.common for head in heads)
     own = factor * np.concatenate([head.leaves for head in heads])
-    if stages.rows.fit_intercept:
+    m = len(common) - fit_intercept
+    if fit_intercept:
         intercepts, constants = own[:, m], common[m]
     else:
         intercepts = np.zeros((len(own), own.shape[2]))
         constants = np.zeros(own.shape[2])
     coef = own[:, :m].transpose(0, 2, 1)
-    model = LeafModel(partition, coef, intercepts, float(stages.alpha), trials)
+    model = LeafModel(plan.partition, coef, intercepts, float(plan.alpha), plan.trials)
     return LeafFit(common[:m], constants, model)
-
-
-def leaf_decisions(model: Any, X: Any) -> np.ndarray:
-    """Predictions of checked rows by the common head and the leaves, (n_samples, k)."""
-    feature_map = model.features_.feature_map().astype(X.dtype)
-    partition, coef, intercept = model.leaves_[:3]
-    coef = np.require(coef, X.dtype, list("CA"))
-    intercept = np.require(intercept, X.dtype, list("CA"))
-    k, m = coef.shape[1:]
-    common = np.asarray(model.coef_, X.dtype).reshape(k, m).T
-    decisions = np.empty((X.shape[0], k), X.dtype)
-    decisions[:] = np.asarray(model.intercept_, X.dtype)
-
-    def decide(block, Z):
-        leaves = np.empty((len(Z), partition.n_trees), np.int64)
-        partition.walk(rows_of(X, block), leaves)
-        decisions[block] += Z @ common
-        add_leaf_decisions(decisions[block], Z, leaves, coef, intercept)
-
-    each_block(decide, feature_map, X)
-    return decisions

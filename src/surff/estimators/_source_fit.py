@@ -22,6 +22,7 @@ from surff.estimators._rows_fit import (
     refuse_scoring,
     target_offset,
 )
+from surff.estimators._with_leaves import looks_at_rows
 from surff.estimators.base import LooksAt
 from surff.linear import (
     FORMULAS,
@@ -162,10 +163,11 @@ class SourceFit:
         Where the rows are at hand for a sum, no sample of them is taken.
         """
         unknown = self.targets.are_labels and self.classes is None
+        leaves = looks_at_rows(self.model.leaves)
         self.sample, spread, labels = survey(
             self.passes,
-            self.n_sample if self.way is Way.SAMPLE else 1,
-            self.way is not Way.FIRST_BLOCK or unknown,
+            self.n_sample if self.way is Way.SAMPLE or leaves else 1,
+            self.way is not Way.FIRST_BLOCK or unknown or leaves,
             Labels(of_floats=True) if unknown else None,
         )
         if self.n_folds and self.looks_at_targets and self.way is Way.SAMPLE:

@@ -22,7 +22,7 @@ from surff.estimators.logistic import KernelLogisticClassifier
 from surff.estimators.nystroem import NystroemFeatures
 from surff.estimators.ridge import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.kernels import KERNELS, Product, Sum
-from surff.linear import AlphaPath, NormalEquations, Partition
+from surff.linear import AlphaPath, LeafSums, NormalEquations, Partition
 from surff.selection import SELECTORS
 
 __all__ = ["LOADERS", "MODULES"]
@@ -40,6 +40,7 @@ _CLASSES = {
     KernelRidgeClassifier,
     KernelRidgeRegressor,
     LeafHeads,
+    LeafSums,
     NormalEquations,
     NystroemFeatures,
     Partition,

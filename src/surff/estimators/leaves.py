@@ -50,6 +50,10 @@ class LeafHeads(BaseEstimator):
     partition : None or surff.linear.Partition, default=None
         Trees to use as they are, for instance ``leaves_.partition`` of a fitted model.
         Those that choose the number of leaves and grow trees are not looked at.
+    max_bytes : float, default=2e9
+        Memory for the sums of all leaves, `surff.linear.leaf_sums_bytes`, which
+        `partial_fit`, `fit_stream` and Dask collections need; more is refused before it
+        is used.
     random_state : int, Generator, RandomState or None, default=0
         Of the held-out rows, and of the columns that are tried.
 
@@ -91,6 +95,7 @@ class LeafHeads(BaseEstimator):
         ],
         "min_samples_leaf": [Interval(numbers.Integral, 1, None, closed="left")],
         "partition": [None, Partition],
+        "max_bytes": [Interval(numbers.Real, 0.0, None, closed="neither")],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -105,6 +110,7 @@ class LeafHeads(BaseEstimator):
         max_features: Any = "auto",
         min_samples_leaf: int = 20,
         partition: Any = None,
+        max_bytes: float = 2e9,
         random_state: Any = 0,
     ):
         self.n_leaves = n_leaves
@@ -115,11 +121,17 @@ class LeafHeads(BaseEstimator):
         self.max_features = max_features
         self.min_samples_leaf = min_samples_leaf
         self.partition = partition
+        self.max_bytes = max_bytes
         self.random_state = random_state
 
     def check_parameters(self) -> None:
         """Check the parameters, as `fit` of a model does."""
         self._validate_params()
+
+    def boosts(self) -> bool:
+        """Whether trees are grown one on what the other leaves."""
+        several = self.n_trees != 1 and self.partition is None
+        return several and self.combine == "boost"
 
     def tried_share(self) -> float | None:
         """Share of the columns that is tried at a split; None for all."""

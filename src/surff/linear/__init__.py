@@ -12,6 +12,7 @@ from surff.linear.criteria import *
 from surff.linear.evidence import *
 from surff.linear.lbfgs import *
 from surff.linear.leaf_heads import *
+from surff.linear.leaf_sums import *
 from surff.linear.logistic import *
 from surff.linear.normal_equations import *
 from surff.linear.partition import *

@@ -51,9 +51,11 @@ from surff.linear.solvers import (
 __all__ = [
     "JointHeads",
     "LeafRows",
+    "SummedLeaf",
     "add_leaf_decisions",
     "common_heads",
     "common_left_out",
+    "each_leaf",
     "each_leaf_head",
     "joint_heads",
     "joint_left_out",
@@ -114,6 +116,11 @@ class LeafRows:
     def n_columns(self) -> int:
         """Columns p: the features, and the ones if there is an intercept."""
         return self.feature_map.n_components + self.fit_intercept
+
+    @property
+    def n_targets(self) -> int:
+        """Columns of the targets."""
+        return self.Y.shape[1]
 
     def rows(self, leaf: int) -> np.ndarray:
         """Numbers of the rows of a leaf."""
@@ -311,7 +318,7 @@ def reduced_equations(
     Per leaf of n rows the smaller of ``n p^2 + n^2 p`` and ``n p^2 + p^3`` operations,
     and per alpha about the same again.
     """
-    p, k = rows.n_columns, rows.Y.shape[1]
+    p, k = rows.n_columns, rows.n_targets
 
     def add_up(leaves):
         sums: list[Any] = [
@@ -455,7 +462,7 @@ def joint_heads(
     commons = common_heads(rows, alphas, leaf_alphas, solver)
     if commons[0] is None:
         raise singular(leaf_alpha)
-    heads = np.zeros((rows.n_leaves, rows.n_columns, rows.Y.shape[1]))
+    heads = np.zeros((rows.n_leaves, rows.n_columns, rows.n_targets))
 
     def keep(number, _, head):
         heads[number] = head

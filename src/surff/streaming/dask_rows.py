@@ -452,5 +452,6 @@ def example_rows(X: Any) -> Any:
 def without_sums(model: Any) -> Any:
     """Copy of a fitted model that predicts alike, without its normal equations."""
     light = copy.copy(model)
-    vars(light).pop("equations_", None)
+    for name in ("equations_", "leaf_sums_"):
+        vars(light).pop(name, None)
     return light
