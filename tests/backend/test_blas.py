@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from surff.backend import divide_by_upper, potrf, syrk
+from surff.backend import divide_by_upper, ormtr, potrf, potrs, symm, syrk, sytrd
 
 
 def positive(m, seed=0):
@@ -54,6 +54,33 @@ def test_divide_by_upper_solves_for_every_row(n):
     assert_allclose(divided @ np.triu(upper), rows, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("k", [0, 1, 5])
+def test_potrs_and_symm_undo_each_other(k):
+    G = positive(30)
+    factor, dirty = G.copy(order="F"), G.copy(order="F")
+    potrf(factor)
+    factor[np.tril_indices(30, -1)] = dirty[np.tril_indices(30, -1)] = np.nan
+    sides = np.random.default_rng(1).normal(size=(30, k)).copy(order="F")
+    product = symm(dirty, sides)
+    assert_allclose(product, G @ sides, rtol=1e-11, atol=1e-11)
+    assert potrs(factor, product) is product
+    assert_allclose(product, sides, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 30, 150])
+def test_sytrd_and_ormtr_rotate_to_a_tridiagonal_matrix(m):
+    G = positive(m)
+    reflectors = G.copy(order="F")
+    reflectors[np.tril_indices(m, -1)] = np.nan
+    diagonal, beside, tau = sytrd(reflectors)
+    beside = beside[: m - 1]
+    Q = ormtr(reflectors, tau, np.eye(m, order="F"), False)
+    form = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    assert_allclose(Q.T @ G @ Q, form, atol=1e-13 * np.linalg.norm(G))
+    back = ormtr(reflectors, tau, Q.copy(order="F"), True)
+    assert_allclose(back, np.eye(m), atol=1e-13)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -62,6 +89,11 @@ def test_divide_by_upper_solves_for_every_row(n):
         (lambda: syrk(np.ones((3, 2), np.float32), np.eye(2).T), "float32"),
         (lambda: potrf(np.ones((4, 2))[::2]), "Fortran order"),
         (lambda: potrf(np.eye(2, dtype=np.float32).T), "float32"),
+        (lambda: potrs(np.eye(2).T, np.ones((3, 1), order="F")), r"\(2, k\)"),
+        (lambda: symm(np.eye(2).T, np.ones((2, 3))), "strides"),
+        (lambda: symm(np.eye(2, dtype=int).T, np.ones((2, 1))), "int"),
+        (lambda: sytrd(np.ones((2, 3), order="F")), r"\(2, 2\)"),
+        (lambda: ormtr(np.eye(2).T, np.zeros(1), np.ones(2), True), r"\(2, k\)"),
         (lambda: divide_by_upper(np.ones((2, 3)), np.eye(3)), "strides"),
         (lambda: divide_by_upper(np.ones((2, 3)), np.eye(2).T), r"\(3, 3\)"),
         (lambda: divide_by_upper(np.ones((2, 2), int), np.eye(2).T), "int"),
@@ -72,13 +104,14 @@ def test_what_the_routines_cannot_read_is_refused(call, message):
         call()
 
 
-@pytest.mark.parametrize("routine", ["syrk", "potrf", "divide_by_upper"])
+@pytest.mark.parametrize("routine", ["syrk", "potrf", "divide_by_upper", "sytrd"])
 def test_other_threads_run_meanwhile(routine):
     G, Z = positive(800), np.ones((4000, 800))
     calls = {
         "syrk": lambda: syrk(Z, G),
         "potrf": lambda: [potrf(positive(8)), [potrf(G.copy(order="F"))] * 20],
         "divide_by_upper": lambda: divide_by_upper(Z, G),
+        "sytrd": lambda: sytrd(G.copy(order="F")),
     }
     begun, ended = threading.Event(), threading.Event()
 

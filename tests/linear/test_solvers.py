@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_limits
 
 from surff.linear import SOLVERS, NormalEquations, SingularError, cholesky, solve
-from surff.linear.solvers import banded_solutions, intercept
+from surff.linear.solvers import intercept, solved_together
 
 ALPHAS = [1e-3, 0.7, 50.0]
 names = pytest.mark.parametrize("name", sorted(SOLVERS))
@@ -184,18 +184,22 @@ def test_cholesky_gives_the_same_path_on_several_threads(monkeypatch, columns):
     assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("way", ["tridiagonal", "rational"])
 @pytest.mark.parametrize("weak", [False, True])
-def test_cholesky_of_many_alphas_is_that_of_each(monkeypatch, weak):
-    # A band serves the larger alphas, Cholesky the smallest and the singular ones.
-    monkeypatch.setattr("surff.linear.solvers.BAND_COLUMNS", 9)
+def test_cholesky_of_many_alphas_is_that_of_each(monkeypatch, weak, way):
+    # The larger alphas are solved together, the smallest and the singular ones alone.
+    monkeypatch.setattr("surff.linear.solvers.cheapest_way", lambda *_: way)
     Z, Y = rank_deficient() if weak else problem(60, 9)
     centred = equations(Z, Y).centred()
     alphas = np.r_[0.0, 1e-14, 1e-9, np.logspace(-6, 3, 20)]
-    served = banded_solutions(centred.gram, centred.moments, list(alphas))
-    assert set(range(5, 23)) <= set(served) <= set(range(2, 23))
+    alphas = np.random.default_rng(0).permutation(alphas)  # in any order
+    served = solved_together(centred.gram, centred.moments, list(alphas))
+    large, tiny = np.flatnonzero(alphas > 1e-5), np.flatnonzero(alphas < 1e-13)
+    assert set(large) <= set(served)
+    assert not set(tiny) & set(served)
     path = list(cholesky(centred.gram, centred.moments, alphas))
     singles = [next(cholesky(centred.gram, centred.moments, [a])) for a in alphas]
-    assert (path[0] is None) == (path[1] is None) == weak
+    assert [path[i] is None for i in tiny] == [weak, weak]
     error = 9 * np.finfo(float).eps * np.trace(centred.gram)
     for alpha, coef, single in zip(alphas, path, singles, strict=True):
         assert (coef is None) == (single is None)

@@ -14,7 +14,10 @@ import functools
 import numpy as np
 from numba.extending import get_cython_function_address
 
-__all__ = ["divide_by_upper", "potrf", "syrk"]
+__all__ = ["divide_by_upper", "ormtr", "potrf", "potrs", "symm", "syrk", "sytrd"]
+
+#: Columns that LAPACK's reflectors are applied in at once, at most.
+LAPACK_BLOCK = 64
 
 _SCALAR = {
     np.dtype(np.float32): ctypes.c_float,
@@ -61,6 +64,20 @@ def _check_square(name, matrix, size, dtype, written=True):
     if not matrix.flags.f_contiguous:
         raise ValueError(
             f"{name} must be in Fortran order, got strides {matrix.strides}."
+        )
+
+
+def _check_columns(name, columns, n_rows):
+    """Refuse what Fortran would not read as float64 columns of that length."""
+    if columns.ndim != 2 or len(columns) != n_rows or columns.dtype != np.float64:
+        raise ValueError(
+            f"{name} must have shape ({n_rows}, k) and dtype float64, got "
+            f"{columns.shape} and {columns.dtype}."
+        )
+    if not columns.flags.f_contiguous or not columns.flags.writeable:
+        raise ValueError(
+            f"{name} must be writeable and in Fortran order, got strides "
+            f"{columns.strides}."
         )
 
 
@@ -119,6 +136,144 @@ def potrf(matrix: np.ndarray) -> int:
     # A routine with 32-bit integers wrote the lower half alone; a minor's order is
     # positive and a wrong argument's number negative.
     return int(info.view(np.int32)[0])
+
+
+def potrs(factor: np.ndarray, sides: np.ndarray) -> np.ndarray:
+    """Solve ``R^T R x = b`` with Cholesky's upper factor R, in place.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (m, m), float64, Fortran order
+        R, see `potrf`; the part below the diagonal is not read.
+    sides : ndarray of shape (m, k), float64, Fortran order
+        Right-hand sides b, which become the solutions.
+
+    Returns
+    -------
+    sides : ndarray
+        The argument.
+
+    Notes
+    -----
+    ``2 m^2 k`` operations, on the threads that BLAS may use.
+    """
+    m = len(factor)
+    _check_square("factor", factor, m, np.float64, written=False)
+    _check_columns("sides", sides, m)
+    info = np.zeros(1, np.int64)
+    k = sides.shape[1]
+    if m and k:
+        _call(
+            *("lapack", "potrs", factor.dtype),
+            *(b"U", m, k, factor, m, sides, m, info),
+        )
+    return sides
+
+
+def symm(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Product of a symmetric matrix with some columns.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, m), float64, Fortran order
+        Its upper triangle; the part below the diagonal is not read.
+    columns : ndarray of shape (m, k), float64, Fortran order
+        What is multiplied.
+
+    Returns
+    -------
+    product : ndarray of shape (m, k), Fortran order
+
+    Notes
+    -----
+    ``2 m^2 k`` operations, on the threads that BLAS may use.
+    """
+    m = len(matrix)
+    _check_square("matrix", matrix, m, np.float64, written=False)
+    _check_columns("columns", columns, m)
+    k = columns.shape[1]
+    product = np.empty((m, k), order="F")
+    if m and k:
+        _call(
+            *("blas", "symm", matrix.dtype, b"L", b"U", m, k, 1.0),
+            *(matrix, m, columns, m, 0.0, product, m),
+        )
+    return product
+
+
+def sytrd(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""Tridiagonal form :math:`Q^\top A Q` of a symmetric matrix, in place.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (m, m), float64, Fortran order
+        Upper triangle of A, m > 0; afterwards it holds the reflectors whose product is
+        Q.
+
+    Returns
+    -------
+    diagonal, beside, tau : ndarray of shape (m,), (m - 1,), (m - 1,)
+        The two diagonals, and the factors of the reflectors, see `ormtr`; a matrix of
+        one entry has a zero in each of the last two.
+
+    Notes
+    -----
+    ``4 m^3 / 3`` operations, half of them products of the matrix with one vector.
+    """
+    m = len(matrix)
+    _check_square("matrix", matrix, m, np.float64)
+    diagonal = np.empty(m)
+    beside, tau = np.zeros(max(1, m - 1)), np.zeros(max(1, m - 1))
+    work, info = np.empty(LAPACK_BLOCK * m), np.zeros(1, np.int64)
+    _call(
+        *("lapack", "sytrd", matrix.dtype, b"U", m, matrix, m),
+        *(diagonal, beside, tau, work, len(work), info),
+    )
+    return diagonal, beside, tau
+
+
+def ormtr(
+    reflectors: np.ndarray, tau: np.ndarray, columns: np.ndarray, transpose: bool
+) -> np.ndarray:
+    r"""Multiply columns by the rotation of `sytrd`, in place.
+
+    Parameters
+    ----------
+    reflectors, tau : ndarray of shape (m, m), (m - 1,)
+        What `sytrd` left.
+    columns : ndarray of shape (m, k), float64, Fortran order
+        What is multiplied.
+    transpose : bool
+        Whether by :math:`Q^\top`, not by Q.
+
+    Returns
+    -------
+    columns : ndarray
+        The argument.
+
+    Notes
+    -----
+    ``2 m^2 k`` operations.
+    """
+    m = len(reflectors)
+    _check_square("reflectors", reflectors, m, np.float64, written=False)
+    _check_columns("columns", columns, m)
+    k = columns.shape[1]
+    work = np.empty(LAPACK_BLOCK * (k + LAPACK_BLOCK + 1))
+    info = np.zeros(1, np.int64)
+    if m and k:
+        _call(
+            *(
+                "lapack",
+                "ormtr",
+                columns.dtype,
+                b"L",
+                b"U",
+                b"T" if transpose else b"N",
+            ),
+            *(m, k, reflectors, m, tau, columns, m, work, len(work), info),
+        )
+    return columns
 
 
 def divide_by_upper(rows: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from surff.linear.leaf_sums import *
 from surff.linear.logistic import *
 from surff.linear.normal_equations import *
 from surff.linear.partition import *
+from surff.linear.shifted import *
 from surff.linear.solvers import *
 from surff.linear.source_folds import *
 from surff.linear.uncertainty import *

@@ -14,15 +14,30 @@ more streaming pass for all alphas together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import blas
 
-from surff.backend import Array, asarray_like, each_block, stage, to_numpy
-from surff.linear.normal_equations import NormalEquations, accumulate
+from surff.backend import (
+    Array,
+    asarray_like,
+    each_block,
+    map_slices,
+    n_threads,
+    one_thread,
+    stage,
+    to_numpy,
+)
+from surff.linear.normal_equations import (
+    PARALLEL_COLUMNS,
+    NormalEquations,
+    accumulate,
+)
 from surff.linear.solvers import intercept, solver_of
 
 __all__ = [
@@ -32,6 +47,7 @@ __all__ = [
     "best_index",
     "climb",
     "coefficient_path",
+    "coefficient_paths",
     "gcv_errors",
     "grown_path",
     "held_out_decisions",
@@ -41,6 +57,10 @@ __all__ = [
     "splits_equations",
     "squared_errors",
 ]
+
+
+#: Fewest columns for which the systems of a split are worth a thread of their own.
+SHARED_COLUMNS = 128
 
 
 class AlphaPath(NamedTuple):
@@ -142,7 +162,7 @@ def coefficient_path(
     equations: NormalEquations,
     alphas: Any,
     fit_intercept: bool = True,
-    solver: str = "cholesky",
+    solver: str | Callable = "cholesky",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and intercepts of every alpha.
 
@@ -162,6 +182,38 @@ def coefficient_path(
             coefs[:, i] = coef
             intercepts[i] = intercept(centred, coef)
     return coefs, intercepts
+
+
+def coefficient_paths(
+    splits: Iterable[Split],
+    alphas: Any,
+    fit_intercept: bool = True,
+    solver: str | Callable = "cholesky",
+) -> Iterator[tuple[Split, np.ndarray, np.ndarray]]:
+    """Yield every split with the `coefficient_path` of its training rows.
+
+    Notes
+    -----
+    With as many columns as `PARALLEL_COLUMNS` or fewer, each thread solves the systems
+    of a split of its own, on one thread; as many splits as threads are held.
+    """
+    splits = iter(splits)
+    while group := list(itertools.islice(splits, 1)):
+        m = len(group[0].train.moments)
+        if solver == "cholesky" and SHARED_COLUMNS <= m <= PARALLEL_COLUMNS:
+            group += itertools.islice(splits, n_threads() - 1)
+
+        def solve(part, group=group):
+            with one_thread() if len(group) > 1 else contextlib.nullcontext():
+                return [
+                    coefficient_path(split.train, alphas, fit_intercept, solver)
+                    for split in group[part]
+                ]
+
+        parts = map_slices(solve, len(group), minimum=1)
+        paths = itertools.chain.from_iterable(parts)
+        for split, path in zip(group, paths, strict=True):
+            yield split, *path
 
 
 def squared_errors(

@@ -4,9 +4,10 @@ An orthogonal Q turns a symmetric matrix into one with few diagonals,
 
 .. math:: G = Q B Q^\top, \qquad (G + \alpha I)^{-1} c = Q (B + \alpha I)^{-1} Q^\top c,
 
-for the price of four Cholesky factorisations, all of it matrix products; after that
-each alpha costs next to nothing. Q is a product of block reflectors
-:math:`I - V T V^\top`, one for each group of columns.
+all of it matrix products; after that each alpha costs next to nothing. It serves
+matrices of many thousand columns, which a tridiagonal form
+(`surff.linear.tridiagonal_path`) would read from memory once per column. Q is a product
+of block reflectors :math:`I - V T V^\top`, one for each group of columns.
 
 References
 ----------
@@ -19,13 +20,12 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
-__all__ = ["BandForm", "band_form", "solve_shifted"]
+__all__ = ["BandForm", "band_form"]
 
 #: Diagonals besides the main one. With more, reduction is faster and each alpha slower.
 WIDTH = 64
@@ -116,46 +116,3 @@ def block_reflector(
     inverse = np.asfortranarray(np.triu(V.T @ V, 1))
     np.fill_diagonal(inverse, 1.0 / np.maximum(tau, np.finfo(np.float64).tiny))
     return V, np.triu(lapack.dtrtri(inverse, lower=0, overwrite_c=1)[0])
-
-
-def solve_shifted(
-    form: BandForm, moments: np.ndarray, alphas: Sequence[float]
-) -> tuple[list[np.ndarray | None], np.ndarray]:
-    r"""Solutions of :math:`(G + \alpha I)\, \beta = c` for every alpha.
-
-    Parameters
-    ----------
-    form : BandForm
-        Of G.
-    moments : ndarray of shape (m, k)
-        Right-hand sides c.
-    alphas : sequence of float
-        Shifts.
-
-    Returns
-    -------
-    coefs : list of ndarray of shape (m, k), or None
-        None if the matrix is not positive definite.
-    least : ndarray of shape (n_alphas,)
-        Smallest pivot of each factorisation, 0 where there is none.
-
-    Notes
-    -----
-    ``m width^2`` operations per alpha, and ``4 m^2 k`` to rotate its solution back.
-    """
-    rotated = form.rotated(moments)
-    solutions, least = [], np.zeros(len(alphas))
-    for i, alpha in enumerate(alphas):
-        factor = form.band.copy(order="F")
-        factor[0] += alpha
-        factor, info = lapack.dpbtrf(factor, lower=1, overwrite_ab=1)
-        if not info:
-            least[i] = np.square(factor[0]).min()
-            solutions.append(lapack.dpbtrs(factor, rotated, lower=1)[0])
-    coefs: list[np.ndarray | None] = [None] * len(alphas)
-    if solutions:
-        k = moments.shape[1]
-        flat = form.rotated_back(np.asfortranarray(np.hstack(solutions)))
-        for column, i in enumerate(np.flatnonzero(least)):
-            coefs[i] = flat[:, column * k : (column + 1) * k]
-    return coefs, least

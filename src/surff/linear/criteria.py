@@ -29,7 +29,7 @@ from surff.backend import Array, rows_of
 from surff.linear.alpha_path import (
     AlphaPath,
     AutoGrid,
-    coefficient_path,
+    coefficient_paths,
     gcv_errors,
     held_out_decisions,
     leave_one_out_decisions,
@@ -168,6 +168,7 @@ class HeldOutSplits(CriterionOfEquations):
         refit: Callable | None = None,
     ):
         self.data, self.solving, self.scorer = data, solving, scorer
+        self._leaves_one_out = any(len(test) == 1 for _, test in splits)
         self.total, self._splits = splits_equations(
             data.feature_map, data.X, data.Y, splits, data.sample_weight, refit
         )
@@ -178,26 +179,21 @@ class HeldOutSplits(CriterionOfEquations):
         R2 has none for a single row: with a split that holds one row out, the errors
         of all splits are pooled into one score.
         """
-        splits = list(enumerate(self._splits()))
-        pooled = any(len(split.test_rows) == 1 for _, split in splits)
-        if pooled and isinstance(self.scorer, R2):
-            return self._pooled(alphas)[:, None]
-        scores = [self._split_score(i, split, alphas) for i, split in splits]
+        paths = self.fold_models(alphas)
+        if self._leaves_one_out and isinstance(self.scorer, R2):
+            return self._pooled(paths)[:, None]
+        scores = [self._split_score(i, *one) for i, one in enumerate(paths)]
         return np.stack(scores, axis=1)
 
-    def _pooled(self, alphas):
+    def _pooled(self, paths):
         """R2 of the predictions of all splits together, shape (n_alphas, k)."""
         found, rows = [], []
-        for split in self._splits():
-            path = self._path(split, alphas)
+        for split, *path in paths:
             found.append(self._decisions(split, *path))
             rows.append(split.test_rows)
         rows = np.concatenate(rows)
         weight = self.data.weight(rows)
         return self.scorer.from_decisions(np.concatenate(found), rows, weight)
-
-    def _path(self, split, alphas):
-        return coefficient_path(split.train, alphas, *self.solving)
 
     def _decisions(self, split, coefs, intercepts):
         data = self.data
@@ -205,8 +201,7 @@ class HeldOutSplits(CriterionOfEquations):
             split.feature_map, data.X, split.test_rows, coefs, intercepts + data.offset
         )
 
-    def _split_score(self, number, split, alphas):
-        path = self._path(split, alphas)
+    def _split_score(self, number, split, *path):
         if hasattr(self.scorer, "from_equations"):
             return self.scorer.from_equations(split.test, *path)
         return self._score_of_rows(number, split, path)
@@ -230,14 +225,12 @@ class HeldOutSplits(CriterionOfEquations):
 
     def fold_models(self, alphas: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Iterate over the splits, with the coefficients and intercepts of alphas."""
-        for split in self._splits():
-            yield split, *self._path(split, alphas)
+        return coefficient_paths(self._splits(), alphas, *self.solving)
 
     def held_out(self, alpha: float) -> np.ndarray:
         """Held-out predictions at one alpha; see the module."""
         decisions = np.full(self.data.Y.shape, np.nan)
-        for split in self._splits():
-            path = self._path(split, [alpha])
+        for split, *path in self.fold_models([alpha]):
             decisions[split.test_rows] = self._decisions(split, *path)[:, 0]
         return decisions
 
@@ -285,6 +278,7 @@ class HeldOutPasses(HeldOutSplits):
     ):
         self.data, self.scorer, self.solve = data, scorer, solve
         self.fit_intercept = fit_intercept
+        self._leaves_one_out = any(len(test) == 1 for _, test in splits)
         sides = [
             RowSplit(train, test, data.feature_map if refit is None else refit(train))
             for train, test in splits
@@ -309,12 +303,14 @@ class HeldOutPasses(HeldOutSplits):
         del alphas
         return
 
-    def _path(self, split, alphas):
-        solution = self.solve(alphas, split.feature_map, split.train_rows)
-        return solution.coefs, solution.intercepts
+    def fold_models(self, alphas: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+        """Iterate over the splits, with the coefficients and intercepts of alphas."""
+        for split in self._splits():
+            solution = self.solve(alphas, split.feature_map, split.train_rows)
+            yield split, solution.coefs, solution.intercepts
 
-    def _split_score(self, number, split, alphas):
-        return self._score_of_rows(number, split, self._path(split, alphas))
+    def _split_score(self, number, split, *path):
+        return self._score_of_rows(number, split, path)
 
 
 class OnAllRows(CriterionOfEquations):

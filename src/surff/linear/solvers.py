@@ -30,11 +30,17 @@ from surff.backend import (
     supports_float64,
     to_numpy,
 )
-from surff.linear.banded import band_form, solve_shifted
 from surff.linear.normal_equations import (
     PARALLEL_COLUMNS,
     CentredEquations,
     NormalEquations,
+)
+from surff.linear.shifted import (
+    TOLERANCE,
+    cheapest_way,
+    pole_shifts,
+    rational_path,
+    tridiagonal_path,
 )
 
 __all__ = [
@@ -53,15 +59,9 @@ __all__ = [
 #: Most columns of a matrix that one thread factors: BLAS threads would wait longer.
 SINGLE_COLUMNS = 2048
 
-#: Fewest columns for which the band form pays: below, a factorisation is cheap.
-BAND_COLUMNS = 256
-
-#: Fewest alphas per thread for which it pays: it costs as much as four factorisations.
-BAND_ALPHAS = 6
-
-#: Smallest alpha and smallest pivot of the band form, in units of m times the rounding
+#: Smallest alpha that is solved together with others, in units of m times the rounding
 #: error of the largest diagonal entry. Below it, the scale of each column matters.
-BAND_MARGIN = 1e3
+TOGETHER_MARGIN = 1e3
 
 
 class SingularError(ValueError):
@@ -91,18 +91,13 @@ def cholesky(
     -----
     ``m^3 / 3 + 2 m^2 k`` operations per alpha. Up to `PARALLEL_COLUMNS` columns each
     thread factors the matrix of an alpha of its own, at twice the speed of threads that
-    share one, and holds one matrix. Where each thread would have many to factor, the
-    matrix is reduced to a band first, ``4 m^3 / 3`` operations once, see
-    `surff.linear.banded`; alphas so small that an orthogonal transformation loses
-    digits which Cholesky's factor keeps are left to that.
+    share one, and holds one matrix. Many alphas are solved together where that costs
+    less, see `surff.linear.cheapest_way`; alphas so small that an orthogonal
+    transformation loses digits which Cholesky's factor keeps are left to that.
     """
     alphas = list(alphas)
     size = n_threads() if len(gram) <= PARALLEL_COLUMNS else 1
-    found = {}
-    if BAND_COLUMNS <= len(gram) <= PARALLEL_COLUMNS and len(alphas) >= (
-        BAND_ALPHAS * size
-    ):
-        found = banded_solutions(gram, moments, alphas)
+    found = solved_together(gram, moments, alphas)
     others = [alpha for i, alpha in enumerate(alphas) if i not in found]
     direct = side_by_side(gram, moments, others, size)
     for i in range(len(alphas)):
@@ -131,19 +126,29 @@ def side_by_side(
             yield from coefs
 
 
-def banded_solutions(
+def solved_together(
     gram: np.ndarray, moments: np.ndarray, alphas: list[float]
-) -> dict[int, np.ndarray | None]:
-    """Coefficients by index, for the alphas for which the band form is as accurate."""
-    floor = BAND_MARGIN * len(gram) * np.finfo(np.float64).eps * gram.diagonal().max()
-    large = [i for i, alpha in enumerate(alphas) if alpha > floor]
-    if not large:
+) -> dict[int, np.ndarray]:
+    """Coefficients by index, for the alphas that share their cost."""
+    m, k = moments.shape
+    floor = TOGETHER_MARGIN * m * np.finfo(np.float64).eps * gram.diagonal().max()
+    large = [int(i) for i in np.argsort(alphas) if alphas[i] > floor]
+    if not large or floor == 0:
         return {}
-    with single_threaded_blas():  # threads that share so narrow products only wait
-        form = band_form(gram)
-        coefs, least = solve_shifted(form, moments, [alphas[i] for i in large])
-    solved = zip(large, coefs, least, strict=True)
-    return {i: coef for i, coef, pivot in solved if pivot > floor}
+    shifts = [alphas[i] for i in large]
+    n_poles = len(pole_shifts(shifts, np.trace(gram) / m))
+    way = cheapest_way(m, k, len(large), n_poles)
+    if way is None:
+        return {}
+    # Threads that share products with few columns only wait.
+    with single_threaded_blas() if m <= SINGLE_COLUMNS else contextlib.nullcontext():
+        if way == "tridiagonal":
+            coefs, least = tridiagonal_path(gram, moments, shifts)
+            good = least > floor
+        else:
+            coefs, errors = rational_path(gram, moments, shifts)
+            good = errors <= TOLERANCE
+    return {large[i]: coefs[:, i] for i in np.flatnonzero(good)}
 
 
 def cholesky_solution(

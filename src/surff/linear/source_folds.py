@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surff.backend import row_blocks
-from surff.linear.alpha_path import Split, coefficient_path, held_out_decisions
+from surff.linear.alpha_path import Split, coefficient_paths, held_out_decisions
 from surff.linear.criteria import CriterionOfEquations, Solving
 from surff.linear.normal_equations import NormalEquations, accumulate
 from surff.streaming import Fold, Passes, added, folds_of_rows, row_keys
@@ -206,12 +206,12 @@ class FoldsOfSource(CriterionOfEquations):
         """Scores of every alpha, one column per split; see `surff.linear.criteria`."""
         if hasattr(self.scorer, "from_equations"):
             scores = [
-                self.scorer.from_equations(split.test, *self._path(split, alphas))
-                for split in self._splits()
+                self.scorer.from_equations(split.test, *path)
+                for split, *path in self.fold_models(alphas)
             ]
             return np.stack(scores, axis=1)
         paths = [
-            (split.feature_map, *self._path(split, alphas)) for split in self._splits()
+            (split.feature_map, *path) for split, *path in self.fold_models(alphas)
         ]
         update = functools.partial(
             add_scores,
@@ -230,11 +230,7 @@ class FoldsOfSource(CriterionOfEquations):
 
     def fold_models(self, alphas: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Iterate over the splits, with the coefficients and intercepts of alphas."""
-        for split in self._splits():
-            yield split, *self._path(split, alphas)
-
-    def _path(self, split, alphas):
-        return coefficient_path(split.train, alphas, *self.solving)
+        return coefficient_paths(self._splits(), alphas, *self.solving)
 
 
 class RefittedFolds(FoldsOfSource):
