@@ -206,7 +206,9 @@ def test_cholesky_of_many_alphas_is_that_of_each(monkeypatch, weak, way):
         if weak and coef is not None:
             assert_allclose(coef, single, atol=error / alpha * abs(coef).max())
         elif coef is not None:
-            assert_allclose(coef, single, rtol=1e-10)
+            # A Krylov space ends where the relative error is below 1e-8.
+            rtol = 1e-10 if way == "tridiagonal" else 1e-6
+            assert_allclose(coef, single, rtol=rtol)
 
 
 @names
