@@ -301,6 +301,7 @@ def test_own_adaptations():
         (GradientAdaptation(alpha=-1.0), "alpha must be a positive finite number"),
         (GradientAdaptation(batch_size="all"), "batch_size must be an integer >= 1"),
         (GradientAdaptation(dtype="float16"), "dtype must be 'float32' or 'float64'"),
+        (GradientAdaptation(shrinkage=-0.1), "shrinkage must be a finite number >= 0"),
         (AgopAdaptation(n_rounds=0), "n_rounds must be an integer >= 1, got 0"),
         (AgopAdaptation(power=0.0), "power must be a positive finite number, got 0.0"),
         (AgopAdaptation(factors=(1.0, -2.0)), "factors must be a positive finite"),
@@ -344,13 +345,14 @@ def test_patience_ends_a_search(capsys):
     ("n_rows", "n_frequencies", "expected"),
     [
         (8_000, 40, 800),
-        (60_000, 32, 878),  # 15 passes, of 1,024 rows a batch
-        (260_000, 54, 1248),  # 600 and 12 a frequency
-        (260_000, 150, 1388),  # 3e11 multiplications
-        (10**6, 120, 2000),
+        (60_000, 32, 984),  # at most 600 and 12 a frequency
+        (120_000, 60, 1250),  # 20 passes, of 1,920 rows a batch
+        (260_000, 54, 1248),
+        (260_000, 150, 2000),
+        (8_000, 112, 345),  # fewer and longer ones of large maps
         (8_000, 14, 700),  # 50 a frequency
         (8_000, 3, 400),
-        (8_000, 3000, 100),
+        (8_000, 3000, 120),
     ],
 )
 def test_steps_of_auto(n_rows, n_frequencies, expected):

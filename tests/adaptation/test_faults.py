@@ -48,7 +48,7 @@ def test_a_batch_that_no_alpha_solves_is_skipped(monkeypatch):
 
     monkeypatch.setattr("surff.adaptation.gradient.projected_objective", singular)
     start = RNG.normal(size=(8, 3))
-    adapt = GradientAdaptation(n_steps=20)
+    adapt = GradientAdaptation(n_steps=20, shrinkage=0.0)
     assert adapt.adapt(start, X, Y, np.random.default_rng(0)).frequencies is start
 
 

@@ -24,8 +24,28 @@ LENGTHS = (math.sqrt(2.0), math.sqrt(2.0) / 4)
 #: asked for is left for a good reason only.
 WORTH = 0.9
 
-#: Most multiplications in the Gram matrices of batches: about a minute of two cores.
-MULTIPLICATIONS = 3 * 10**11
+#: Columns of features up to which the first search tries all of them. Which bandwidth
+#: and which columns matter shows with few, and a score costs their square.
+SEARCH_COLUMNS = 256
+
+#: Passes over the rows that the steps make at least: a fit tuned by 5 folds costs as
+#: much for every few of them.
+PASSES = 20
+
+#: Steps that descent takes at the usual learning rate where a step is cheap.
+STEPS = 800
+
+#: Columns of features up to which a step is cheap.
+CHEAP_COLUMNS = 128
+
+#: Fewest steps of large maps.
+LEAST_STEPS = 120
+
+#: Learning rate of `STEPS` steps.
+RATE = 0.05
+
+#: Most by which fewer steps are longer.
+LONGER = 2.0
 
 
 class AutoAdaptation(Adaptation):
@@ -53,9 +73,10 @@ class AutoAdaptation(Adaptation):
 
     Notes
     -----
-    The number of steps is 15 passes over the rows, and at least 800. It is at most
-    2,000, 600 and 12 per frequency, and the larger of 400 and 50 per frequency; and at
-    most what 3e11 multiplications in the Gram matrices allow, but no less than 100.
+    The number of steps is 20 passes over the rows, and at least 800; with m > 128
+    columns of features at least 800 (128 / m)^1.5 and 120, of up to twice the length.
+    It is at most 2,000, 600 and 12 per frequency, and the larger of 400 and 50 per
+    frequency.
     """
 
     takes_arrays = True
@@ -103,28 +124,49 @@ class AutoAdaptation(Adaptation):
             best = problem.found(plain.frequencies, warp)
         if self.verbose:
             report("adapt: held-out error %.4f at the start", held_out_error(best))
-        isotropic = np.asarray(frequencies, dtype=np.float64)
-        isotropic = isotropic / np.median(np.linalg.norm(isotropic, axis=1))
+        drawn = np.asarray(frequencies, dtype=np.float64)
+        drawn = drawn / np.median(np.linalg.norm(drawn, axis=1))
+        best = self._scaled(problem, best, drawn)
+        n_steps = self._n_steps(problem, len(frequencies))
+        gradient = GradientAdaptation(
+            n_steps=n_steps,
+            learning_rate=RATE * min(LONGER, max(1.0, STEPS / n_steps)),
+            verbose=self.verbose,
+        )
+        return gradient.search(problem, best, rng)
+
+    def _scaled(self, problem, start, drawn):
+        """Best `Found` with another bandwidth and other scales of the columns.
+
+        ``drawn`` is the draw in units of its median norm. Of a large map, some of the
+        frequencies are tried, and what was best of these holds for all.
+        """
+        some = slice(max(1, SEARCH_COLUMNS // 2))
+        first = best = start
+        if len(drawn) > SEARCH_COLUMNS // 2:
+            first = best = problem.found(start.frequencies[some], start.warp)
         for length in LENGTHS:
             if time_is_up():
                 break
-            found = problem.found(length * isotropic, warp)
+            found = problem.found(length * drawn[some], start.warp)
             if held_out_error(found) < WORTH * held_out_error(best):
                 best = found
                 if self.verbose:
                     error = held_out_error(best)
                     report("adapt: held-out error %.4f at length %s", error, length)
         best = AgopAdaptation(diagonal=True, verbose=self.verbose).search(problem, best)
-        gradient = GradientAdaptation(
-            n_steps=self._n_steps(problem, len(frequencies)), verbose=self.verbose
-        )
-        return gradient.search(problem, best, rng)
+        if first is start or best is first:
+            return best if first is start else start
+        # All frequencies have been scaled alike, column by column.
+        norms = np.linalg.norm(drawn[some], axis=0)
+        scales = np.linalg.norm(best.frequencies, axis=0) / np.where(norms, norms, 1.0)
+        found = problem.found(scales * drawn, start.warp)
+        return min(start, found, key=held_out_error)
 
     def _n_steps(self, problem, n_frequencies):
         """Steps that pay, and that the number of frequencies allows."""
+        columns = 2 * n_frequencies
         size = batch_rows("auto", n_frequencies, len(problem.train))
-        passes = 15 * len(problem.train) // size
-        wanted = min(max(passes, 800), 2000, 600 + 12 * n_frequencies)
-        few = max(50 * n_frequencies, 400)
-        affordable = MULTIPLICATIONS // (size * (2 * n_frequencies) ** 2)
-        return min(wanted, few, max(100, affordable))
+        least = int(STEPS * min(1.0, (CHEAP_COLUMNS / columns) ** 1.5))
+        wanted = max(PASSES * len(problem.train) // size, least, LEAST_STEPS)
+        return min(wanted, 2000, 600 + 12 * n_frequencies, max(50 * n_frequencies, 400))

@@ -24,6 +24,12 @@ from surff.adaptation.problem import (
     checked_count,
     held_out_error,
     inner_problem,
+    not_negative,
+)
+from surff.adaptation.relevance import (
+    column_relevance,
+    decayed_columns,
+    shrunk_columns,
 )
 from surff.backend import (
     Array,
@@ -93,6 +99,9 @@ class GradientAdaptation(Adaptation):
         Number of times the frequencies are scored.
     patience : int, default=3
         Number of scores in a row without an improvement after which to stop.
+    shrinkage : float, default=0.05
+        How fast columns that the fit hardly uses shrink, >= 0, relative to the steps;
+        see `surff.adaptation.relevance`. With 0 no column is treated apart.
     warp : bool, default=False
         Whether to learn a warp of the columns as well, see `surff.kernels.warp`.
         Columns of sparse rows stay straight, since a warp would fill them.
@@ -133,6 +142,7 @@ class GradientAdaptation(Adaptation):
         validation_fraction: float = 0.1,
         n_checks: int = 10,
         patience: int = 3,
+        shrinkage: float = 0.05,
         warp: bool = False,
         dtype: str = "float32",
         verbose: bool = False,
@@ -144,6 +154,7 @@ class GradientAdaptation(Adaptation):
         self.validation_fraction = validation_fraction
         self.n_checks = n_checks
         self.patience = patience
+        self.shrinkage = shrinkage
         self.warp = warp
         self.dtype = dtype
         self.verbose = verbose
@@ -184,56 +195,118 @@ class GradientAdaptation(Adaptation):
         rate = positive("learning_rate", self.learning_rate)
         patience = checked_count("patience", self.patience)
         every = math.ceil(n_steps / checked_count("n_checks", self.n_checks))
-        best, alpha = start, self._alpha(start.score)
+        descent = Descent(self, problem, start, rng)
         if time_is_up():
-            return best
-        size = batch_rows(self.batch_size, len(start.frequencies), len(problem.train))
-        batches = _batches(problem, size, rng)
-        moving, warp = _apart(start.frequencies, rate, rng), start.warp
-        adam, failures, began = Adam(moving.shape), 0, time.perf_counter()
-        bending = None if warp is None else Bending(warp, problem)
+            return start
+        failures, began = 0, time.perf_counter()
         # Steps are short, and share their rows out themselves where it pays.
         with single_threaded_blas(), stage("adapt", n_steps, "steps") as progress:
             for step in range(n_steps):
-                batch, targets, weight = next(batches)
                 length = rate * cosine_schedule(step, n_steps)
-                bends = bending is not None and step % WARP_EVERY == 0
-                if bending is not None:
-                    batch = bending(batch)
-                objective, alpha = _solvable(
-                    moving.astype(problem.dtype), batch, targets, alpha, weight, bends
-                )
-                if objective is not None:
-                    moving += adam.step(objective.gradient, length)
-                    if bends:
-                        bending.move(objective.row_gradient, batch, length)
+                descent.step(length, bends=step % WARP_EVERY == 0)
                 progress.advance()
                 last = step + 1 == n_steps or time_is_up()
                 if (step + 1) % every and not last:
                     continue
-                if bending is not None:
-                    warp = bending.warp
-                score = problem.score(moving, warp)
-                alpha, failures = self._alpha(score), failures + 1
-                if score.error < best.score.error:
-                    best, failures = Found(moving.copy(), warp, score), 0
-                progress.say("held-out error %.4f", best.score.error)
+                before = descent.best
+                found = descent.check()
+                failures = failures + 1 if descent.best is before else 0
+                progress.say("held-out error %.4f", held_out_error(descent.best))
                 if self.verbose:
                     report(
                         "adapt: step %d/%d, held-out error %.4f, best %.4f, alpha "
                         "%.0e, %.1f s",
-                        *(step + 1, n_steps, score.error, best.score.error, alpha),
+                        *(step + 1, n_steps, held_out_error(found)),
+                        *(held_out_error(descent.best), descent.alpha),
                         time.perf_counter() - began,
                     )
                 if failures >= patience or last:
                     break
-        return best
+        return descent.best
 
-    def _alpha(self, score: Score) -> float:
-        """Regularisation of a batch after a score, in mean eigenvalues."""
-        if isinstance(self.alpha, str) and self.alpha == "auto":
-            return min(max(score.alpha, LEAST_ALPHA), LARGEST_ALPHA)
-        return positive("alpha", self.alpha)
+
+class Descent:
+    """Frequencies and a warp on their way, and the best so far.
+
+    Parameters
+    ----------
+    adaptation : GradientAdaptation
+        Its parameters.
+    problem : InnerProblem
+        Data.
+    start : Found
+        Where to start.
+    rng : numpy.random.Generator
+        Shuffles rows.
+
+    Attributes
+    ----------
+    best : Found
+        The smallest error on the rows held out.
+    alpha : float
+        Regularisation of the next batch, in mean eigenvalues.
+    """
+
+    def __init__(
+        self,
+        adaptation: GradientAdaptation,
+        problem: InnerProblem,
+        start: Found,
+        rng: np.random.Generator,
+    ):
+        self._problem, self._asked, self.best = problem, adaptation.alpha, start
+        self._shrinkage = not_negative("shrinkage", adaptation.shrinkage)
+        self._frequencies = _apart(start.frequencies, adaptation.learning_rate, rng)
+        size = batch_rows(
+            adaptation.batch_size, len(start.frequencies), len(problem.train)
+        )
+        self._batches = _batches(problem, size, rng)
+        self._adam = Adam(self._frequencies.shape)
+        self._bending = None if start.warp is None else Bending(start.warp, problem)
+        self._now(start)
+
+    def _now(self, found):
+        """What follows from a score: alpha, and what the columns are worth."""
+        self.alpha = batch_alpha(self._asked, found.score)
+        if self._shrinkage:
+            self._relevance = column_relevance(found.frequencies, found.score)
+
+    def step(self, length: float, bends: bool) -> None:
+        """Move by at most ``length`` in a coordinate, on the next batch."""
+        X, Y, weight = next(self._batches)
+        bends = bends and self._bending is not None
+        if self._bending is not None:
+            X = self._bending(X)
+        frequencies = self._frequencies.astype(self._problem.dtype)
+        objective, self.alpha = _solvable(frequencies, X, Y, self.alpha, weight, bends)
+        if objective is not None:
+            self._frequencies += self._adam.step(objective.gradient, length)
+            if bends:
+                self._bending.move(objective.row_gradient, X, length)
+        if self._shrinkage:
+            self._frequencies = decayed_columns(
+                self._frequencies, self._relevance, self._shrinkage * length
+            )
+
+    def check(self) -> Found:
+        """Score where it is; shrink columns where the rows held out like that."""
+        warp = None if self._bending is None else self._bending.warp
+        found = self._problem.found(self._frequencies.copy(), warp)
+        if self._shrinkage:
+            relevance = column_relevance(found.frequencies, found.score)
+            shrunk = shrunk_columns(found.frequencies, relevance)
+            found = min(found, self._problem.found(shrunk, warp), key=held_out_error)
+            self._frequencies = found.frequencies.copy()
+        self.best = min(self.best, found, key=held_out_error)
+        self._now(found)
+        return found
+
+
+def batch_alpha(alpha: float | str, score: Score) -> float:
+    """Regularisation of a batch after a score, in mean eigenvalues."""
+    if isinstance(alpha, str) and alpha == "auto":
+        return min(max(score.alpha, LEAST_ALPHA), LARGEST_ALPHA)
+    return positive("alpha", alpha)
 
 
 def _solvable(

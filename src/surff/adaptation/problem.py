@@ -48,6 +48,7 @@ __all__ = [
     "checked_count",
     "held_out_error",
     "inner_problem",
+    "not_negative",
 ]
 
 #: Rows on which a score is fitted; more of them no longer change which score is best.
@@ -340,6 +341,17 @@ def checked_count(argument: str, value: object) -> int:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{argument} must be an integer >= 1, got {value!r}.")
     return int(value)
+
+
+def not_negative(argument: str, value: object) -> float:
+    """``value`` if it is a finite number of at least 0."""
+    if (
+        not isinstance(value, numbers.Real)
+        or isinstance(value, bool)
+        or not 0.0 <= value < math.inf
+    ):
+        raise ValueError(f"{argument} must be a finite number >= 0, got {value!r}.")
+    return float(value)
 
 
 def held_out_error(found: Found) -> float:
