@@ -57,6 +57,21 @@ def test_few_rows_stay_on_the_callers_thread(four_threads):
     assert seen == [threading.current_thread()]
 
 
+def test_every_thread_may_limit_blas():
+    # threadpoolctl 3.7 and later listens to the first thread that sets a limit alone.
+    def limits():
+        with single_threaded_blas():
+            return [library.num_threads for library in _threads._blas()]
+
+    before = [library.num_threads for library in _threads._blas()]
+    ones = [1] * len(before)
+    assert limits() == ones
+    for _ in range(2):
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(limits).result() == ones
+    assert [library.num_threads for library in _threads._blas()] == before
+
+
 @pytest.mark.parametrize("failing", [0, 2])
 def test_errors_reach_the_caller(four_threads, failing):
     def fail(rows):

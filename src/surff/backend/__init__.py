@@ -10,6 +10,7 @@ from surff.backend.arrays import *
 from surff.backend.blas import *
 from surff.backend.blocks import *
 from surff.backend.compilation import *
+from surff.backend.exponential import *
 from surff.backend.hadamard import *
 from surff.backend.progress import *
 from surff.backend.threads import *

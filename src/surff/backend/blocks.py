@@ -26,6 +26,7 @@ __all__ = [
     "block_rows_on",
     "each_block",
     "feature_blocks",
+    "folded",
     "map_rows",
     "row_blocks",
     "rows_of",
@@ -168,6 +169,27 @@ def feature_blocks(
             index = rows[index]
         out = None if buffer is None else buffer[: block.stop - block.start]
         yield index, feature_map(rows_of(X, index, backend), out=out)
+
+
+def folded(feature_map: Any, coef: Array) -> tuple[Any, Array]:
+    """Map and coefficients that predict the same in the cheapest way.
+
+    Parameters
+    ----------
+    feature_map : object
+        A map that is a cheaper one times a matrix has a method ``folded(coef)``, see
+        `surff.kernels.NystroemMap`.
+    coef : array of shape (n_components, k)
+        Coefficients of the features.
+
+    Returns
+    -------
+    feature_map, coef
+        Those that were given where there is no such method. Predictions are the first
+        k columns of the product; there may be more.
+    """
+    fold = getattr(feature_map, "folded", None)
+    return (feature_map, coef) if fold is None else fold(coef)
 
 
 def each_block(

@@ -66,8 +66,20 @@ def _blas():
 
 
 def _set_blas_limits(limits):
+    """Set the limits of the process, from whatever thread.
+
+    From its version 3.7 on threadpoolctl ignores all threads but the one that first set
+    a limit of OpenBLAS; a pass that another thread begins would run without ours.
+    """
     for library, limit in zip(_blas(), limits, strict=True):
+        give_control_up = getattr(library, "clear_controlling_thread", _do_nothing)
+        give_control_up(force=True)
         library.set_num_threads(limit)
+        give_control_up(force=True)
+
+
+def _do_nothing(force):
+    """What older versions of threadpoolctl have to give up."""
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_n_features, check_is_fitted
 from surff.backend import (
     check_same_place,
     each_block,
+    folded,
     namespace_of,
     other_namespace,
     rows_of,
@@ -199,12 +200,12 @@ class LinearOnFeatures(LoadsOlder):
         xp = namespace_of(X)
         coef = xp.asarray(self.coef_, dtype=X.dtype)
         coef = xp.matrix_transpose(xp.reshape(coef, (-1, feature_map.n_components)))
-        decisions = xp.empty(
-            (X.shape[0], coef.shape[1]), dtype=X.dtype, device=device(coef)
-        )
+        k = coef.shape[1]
+        decisions = xp.empty((X.shape[0], k), dtype=X.dtype, device=device(coef))
+        feature_map, coef = folded(feature_map, coef)
 
         def decide(block, Z):
-            decisions[block, ...] = Z @ coef
+            decisions[block, ...] = (Z @ coef)[:, :k]
 
         each_block(decide, feature_map, X)
         return decisions + xp.asarray(self.intercept_, dtype=X.dtype)

@@ -14,6 +14,9 @@ class FeatureMap(ABC):
     Passes over rows call it on one block after the other, from several threads at the
     same time; so a call must not change the map.
 
+    A map that is a cheaper one times a matrix may say so by two methods more, as
+    `NystroemMap` does: ``folded(coef)`` for predictions and ``factored(X)`` for sums.
+
     Attributes
     ----------
     n_components : int

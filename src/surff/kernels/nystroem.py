@@ -7,6 +7,21 @@ With landmarks ``C``, a few rows of the data or other points, the map is
 
 It is exact on the landmarks, and what it leaves of the kernel matrix,
 :math:`K - \tilde K`, is positive semi-definite and shrinks as landmarks are added.
+
+A product with the m by m normalization :math:`N = K_{CC}^{+1/2}` costs more than all
+else, and who needs no features can do without it. A prediction is
+:math:`\varphi(x)^\top \beta = k(x, C) (N \beta)` (`NystroemMap.folded`), and with
+:math:`\Phi = k(X, C)` the Gram matrix is :math:`Z^\top Z = N (\Phi^\top \Phi) N`.
+Summed so, the large eigenvalues of :math:`\Phi^\top \Phi` leave rounding errors of
+:math:`\epsilon \|\Phi\|^2` that N amplifies where it is largest, at the small ones. So
+the few directions V that most of :math:`\Phi` lies in are split off before
+(`NystroemMap.factored`):
+
+.. math:: Z = W B, \qquad W = [\Phi V,\; \Phi - \Phi V V^\top], \qquad
+          B = \begin{bmatrix} V^\top N \\ N \end{bmatrix} .
+
+What is left has small entries, and so have its products. On data of condition 2e12 the
+relative error of the Gram matrix falls from 1e-5 to 3e-10 by 16 directions.
 """
 
 from __future__ import annotations
@@ -19,13 +34,20 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from surff.backend import NUMPY, block_rows, check_sparse, row_blocks
-from surff.kernels.spectral import Laplace, ScaleMixture, SpectralMeasure
+from surff.backend import (
+    NUMPY,
+    block_rows,
+    check_sparse,
+    row_blocks,
+    write_gaussian,
+)
+from surff.kernels.spectral import Gaussian, Laplace, ScaleMixture, SpectralMeasure
 
 __all__ = [
     "NEGATIVE_SHARE",
     "Kernel",
     "KernelMatrix",
+    "LandmarkMap",
     "NystroemMap",
     "PairwiseKernel",
     "PrecomputedKernel",
@@ -39,6 +61,13 @@ DENSE_COLUMNS = 256
 
 #: Share of non-zeros from which products of a wider block are faster dense, too.
 DENSE_SHARE = 0.1
+
+#: Directions that are split off kernel values before their Gram matrix is summed; of
+#: rows with a normalization of condition 1e12 more of them change nothing.
+N_DIRECTIONS = 16
+
+#: Rows of kernel values multiplied at a time: they stay in the second-level cache.
+GAUSSIAN_ROWS = 128
 
 #: Negative eigenvalues up to this share of the largest one are taken for rounding.
 NEGATIVE_SHARE = 1e-4
@@ -236,6 +265,106 @@ class PrecomputedKernel:
         return np.asarray(X.diagonal(), dtype=np.float64)
 
 
+class BoundGaussian:
+    """Gaussian kernel values of dense rows and landmarks, by the compiled kernel.
+
+    Parameters
+    ----------
+    gamma : float or ndarray of shape (n_features,)
+        Bandwidth, > 0.
+    landmarks : ndarray of shape (n_landmarks, n_features)
+        Their mean is taken off them and off the rows, which changes no value and keeps
+        squared distances accurate.
+    """
+
+    def __init__(self, gamma: npt.ArrayLike, landmarks: np.ndarray) -> None:
+        landmarks = landmarks.astype(np.float64, copy=False)
+        n_features = landmarks.shape[1]
+        self.centre = landmarks.mean(axis=0)
+        scale = np.asarray(Gaussian().scale(gamma), dtype=np.float64)
+        self.factors = np.ascontiguousarray(np.broadcast_to(scale, (n_features,)))
+        points = (landmarks - self.centre) * self.factors
+        self.squares = np.einsum("ij,ij->i", points, points)
+        self.points = np.ascontiguousarray(points.T)
+
+    def __call__(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Write the values of some rows into ``out``, float64 and C-contiguous."""
+        X = np.require(X, np.float64, "CA")
+        n_rows = max(1, min(GAUSSIAN_ROWS, len(X)))
+        rows = np.empty((n_rows, X.shape[1]))
+        points, squares = self.points, self.squares
+        write_gaussian(X, self.centre, self.factors, points, squares, rows, out)
+
+
+class LandmarkMap:
+    r"""Kernel values :math:`k(x, C)` of rows, what `NystroemMap` is linear in.
+
+    Parameters
+    ----------
+    kernel : kernel object of this module
+        ``kernel(X, landmarks)`` gives a block of kernel values.
+    landmarks : ndarray or CSR matrix of shape (n_landmarks, n_features)
+        As ``kernel`` takes them.
+    directions : ndarray of shape (n_landmarks, q), optional
+        Orthonormal directions V. With them the columns are
+        :math:`[\Phi V, \Phi - \Phi V V^\top]`, those of the module's W.
+    """
+
+    #: Whose arrays the map takes; see `FourierMap`.
+    backend = NUMPY
+
+    #: Values are float64 whatever is asked for: what they are multiplied with amplifies
+    #: their rounding.
+    dtype = np.dtype(np.float64)
+
+    def __init__(
+        self, kernel: Kernel, landmarks: Any, directions: np.ndarray | None = None
+    ) -> None:
+        self.kernel, self.landmarks = kernel, landmarks
+        self.directions = directions
+        self.n_landmarks = landmarks.shape[0]
+        self.n_components = self.n_landmarks
+        if directions is not None:
+            self.n_components += directions.shape[1]
+        spectral = isinstance(kernel, SpectralKernel)
+        gaussian = spectral and type(kernel.measure) is Gaussian
+        self._bound = None
+        if gaussian and not sparse.issparse(landmarks):
+            self._bound = BoundGaussian(kernel.gamma, landmarks)
+
+    def _write(self, X, out):
+        """Kernel values of a block of rows, in the form that products are fastest with.
+
+        A row's values do not depend on the other rows of the block.
+        """
+        X = efficient(X)
+        if self._bound is None or sparse.issparse(X):
+            out[...] = self.kernel(X, self.landmarks)
+        else:
+            self._bound(X, out)
+
+    def __call__(self, X: Any, out: np.ndarray | None = None) -> np.ndarray:
+        """Kernel values of the rows, float64, written to ``out`` if given."""
+        n_rows, V = X.shape[0], self.directions
+        if out is None:
+            out = np.empty((n_rows, self.n_components))
+        for block in row_blocks(n_rows, kernel_block_rows(self.n_components, X)):
+            if V is None:
+                self._write(X[block], out[block])
+                continue
+            values = np.empty((block.stop - block.start, self.n_landmarks))
+            self._write(X[block], values)
+            along = values @ V
+            out[block, : V.shape[1]] = along
+            np.subtract(values, along @ V.T, out=out[block, V.shape[1] :])
+        return out
+
+    def astype(self, dtype: npt.DTypeLike) -> LandmarkMap:
+        """Return the map itself, which is float64 always."""
+        del dtype
+        return self
+
+
 class NystroemMap:
     """The map with its landmarks and normalization bound, on the calling thread alone.
 
@@ -268,6 +397,7 @@ class NystroemMap:
         check_sparse("landmarks", landmarks)
         self.kernel = kernel
         self.landmarks = efficient(landmarks)
+        self.values = LandmarkMap(kernel, self.landmarks)
         self.normalization = normalization
         self.n_components = normalization.shape[1]
         self.dtype = np.dtype(dtype)
@@ -278,15 +408,73 @@ class NystroemMap:
             out = np.empty((X.shape[0], self.n_components), self.dtype)
         # Kernels hold blocks of rows and of landmarks, in float64.
         for block in row_blocks(X.shape[0], kernel_block_rows(self.n_components, X)):
-            values = self.kernel(efficient(X[block]), self.landmarks)
-            out[block] = values @ self.normalization
+            out[block] = self.values(X[block]) @ self.normalization
         return out
+
+    def folded(self, coef: np.ndarray) -> tuple[LandmarkMap, np.ndarray]:
+        """Map and coefficients that give the same predictions for less.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_components, k)
+            Coefficients of the features.
+
+        Returns
+        -------
+        values : LandmarkMap
+        coef : ndarray of shape (n_landmarks, max(k, 2)), float64
+            ``normalization @ coef``; a single column has one of zeros next to it. The
+            last bit of a product with one column depends on where BLAS finds its
+            memory, and so on the thread; that of a product with two does not.
+        """
+        coef = coef.astype(np.float64, copy=False)
+        if coef.shape[1] == 1:
+            coef = np.hstack([coef, np.zeros_like(coef)])
+        return self.values, self.normalization @ coef
+
+    def factored(self, X: Any) -> tuple[LandmarkMap, np.ndarray]:
+        """Map and matrix whose product is this map; see the module's formula.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_rows, n_features)
+            A hundred rows or so of the data; their kernel values say what directions
+            most of all rows' lie in.
+
+        Returns
+        -------
+        values : LandmarkMap
+            With n_components + q columns W, float64.
+        basis : ndarray of shape (n_components + q, n_components)
+            B: the features are W B.
+        """
+        V = leading_directions(self.values(X), N_DIRECTIONS)
+        values = LandmarkMap(self.kernel, self.landmarks, V)
+        return values, np.vstack([V.T @ self.normalization, self.normalization])
 
     def astype(self, dtype: npt.DTypeLike) -> NystroemMap:
         """Return the same map giving another floating-point type."""
         if self.dtype == dtype:
             return self
         return NystroemMap(self.kernel, self.landmarks, self.normalization, dtype)
+
+
+def leading_directions(values: np.ndarray, n_directions: int) -> np.ndarray:
+    """Orthonormal directions of the largest singular values of some rows.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, m)
+        Rows.
+    n_directions : int
+        Directions, at most; there are no more than rows or columns.
+
+    Returns
+    -------
+    V : ndarray of shape (m, q)
+    """
+    _, U = linalg.eigh(values @ values.T)
+    return np.linalg.qr(values.T @ U[:, ::-1][:, :n_directions])[0]
 
 
 def kernel_block_rows(n_columns: int, X: Any) -> int:

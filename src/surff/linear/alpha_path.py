@@ -27,6 +27,7 @@ from surff.backend import (
     Array,
     asarray_like,
     each_block,
+    folded,
     map_slices,
     n_threads,
     one_thread,
@@ -253,10 +254,11 @@ def held_out_decisions(
     """
     m, n_alphas, k = coefs.shape
     flat = asarray_like(coefs.reshape(m, -1), X, feature_map.dtype)
+    feature_map, flat = folded(feature_map, flat)
     decisions = np.empty((len(rows), n_alphas * k))
 
     def decide(block, Z):
-        decisions[block] = to_numpy(Z @ flat)
+        decisions[block] = to_numpy(Z @ flat)[:, : n_alphas * k]
 
     each_block(decide, feature_map, X, rows)
     return decisions.reshape(len(rows), n_alphas, k) + intercepts

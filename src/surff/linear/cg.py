@@ -60,7 +60,7 @@ from surff.backend import (
     time_is_up,
 )
 from surff.linear.banded import band_form
-from surff.linear.normal_equations import accumulate
+from surff.linear.normal_equations import accumulate, factored
 
 __all__ = ["Solution", "cheaper_than_cholesky", "conjugate_gradient"]
 
@@ -289,9 +289,10 @@ class FeaturePasses:
         fit_intercept: bool,
         cache_bytes: int,
     ) -> None:
-        self.feature_map, self.X, self.rows = feature_map, X, rows
+        self.X, self.rows = X, rows
         taken = slice(None) if rows is None else rows
         Y = Y[taken]
+        self.feature_map, self._basis = factored(feature_map, X, rows)
         self.weight = np.ones(len(Y))
         if sample_weight is not None:
             self.weight = sample_weight[taken].astype(np.float64)
@@ -318,7 +319,8 @@ class FeaturePasses:
 
     def gram_times(self, P: np.ndarray) -> np.ndarray:
         r"""Return ``(Z - mean)^T W (Z - mean) P``, a pass over the data."""
-        small = np.ascontiguousarray(P, dtype=self.feature_map.dtype)
+        small = P if self._basis is None else self._basis @ P
+        small = np.ascontiguousarray(small, dtype=self.feature_map.dtype)
         offset = self.feature_mean @ P
         total = np.zeros(P.shape[1])
 
@@ -345,7 +347,8 @@ class FeaturePasses:
         parts = map_slices(pass_over, len(self.weight))
         if total is not None:
             total += sum(sums for _, sums in parts)
-        return np.asarray(sum(product for product, _ in parts), dtype=np.float64)
+        summed = np.asarray(sum(product for product, _ in parts), dtype=np.float64)
+        return summed if self._basis is None else self._basis.T @ summed
 
     def _blocks(self, part):
         """Positions within ``rows`` and features, block after block."""

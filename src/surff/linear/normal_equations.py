@@ -36,6 +36,7 @@ __all__ = [
     "NormalEquations",
     "accumulate",
     "extend",
+    "factored",
     "float32_error",
 ]
 
@@ -50,6 +51,14 @@ SHARED_ROWS = 1024
 #: Rows that may be summed in float32 before they are added to the float64 matrix: the
 #: error stays below that of a single product.
 FLOAT32_ROWS = 8192
+
+#: A map that is another one times a matrix (see `surff.kernels.NystroemMap.factored`)
+#: is summed as the other one from so many rows per column on: the matrix is then
+#: applied to the sums, which costs as much as to two rows per column.
+FACTORED_ROWS = 3
+
+#: Rows that such a map is shown before.
+SHOWN_ROWS = 128
 
 #: Columns added at once where only the upper triangle counts: what is added below the
 #: diagonal for nothing stays small.
@@ -257,6 +266,28 @@ class NormalEquations:
         scaled.feature_sum *= factors
         return scaled
 
+    def in_basis(self, basis: np.ndarray) -> NormalEquations:
+        """Equations of the features ``Z @ basis``, as a new object.
+
+        Parameters
+        ----------
+        basis : ndarray of shape (m, m_new)
+            What the features are multiplied with.
+
+        Notes
+        -----
+        ``2 m^2 m_new + 2 m m_new^2`` operations.
+        """
+        changed = NormalEquations(0, self.moments.shape[1])
+        gram = basis.T @ blas.dsymm(1.0, self.gram, basis, lower=0)
+        changed._take_products(
+            0.5 * (gram + gram.T), basis.T @ self.moments, basis.T @ self.feature_sum
+        )
+        changed.target_sum = self.target_sum.copy()
+        changed.target_square = self.target_square.copy()
+        changed.weight_sum = self.weight_sum
+        return changed
+
     def extended(
         self,
         new: np.ndarray,
@@ -430,13 +461,18 @@ def accumulate(
     ``O(n m (d + m))`` time; one block of features and one ``(m, m)`` matrix per thread
     are held. Beyond `PARALLEL_COLUMNS` one block of `SHARED_ROWS` rows and one matrix
     serve all threads. For another library's array the sums over features are formed on
-    its device and then copied to the host.
+    its device and then copied to the host. Of a map that is a cheaper one times a
+    matrix the sums of the cheaper one are formed, and the matrix is applied to them.
     """
     backend = backend_of_map(feature_map, X)
     if not backend.is_numpy:
         return _accumulate_on_device(backend, feature_map, X, Y, sample_weight, rows)
     n_rows = X.shape[0] if rows is None else len(rows)
     m, k = feature_map.n_components, Y.shape[1]
+    if n_rows >= FACTORED_ROWS * m:
+        inner, basis = factored(feature_map, X, rows)
+        if basis is not None:
+            return accumulate(inner, X, Y, sample_weight, rows).in_basis(basis)
 
     def add(equations, index, Z):
         weight = None if sample_weight is None else sample_weight[index]
@@ -466,6 +502,34 @@ def accumulate(
     for other in others:
         first.merge(other)
     return first
+
+
+def factored(
+    feature_map: Any, X: Any, rows: np.ndarray | None = None
+) -> tuple[Any, np.ndarray | None]:
+    """Map and matrix whose product is a map, for sums over rows.
+
+    Parameters
+    ----------
+    feature_map : object
+        A map that is a cheaper one times a matrix has a method ``factored(X)``, see
+        `surff.kernels.NystroemMap`.
+    X, rows
+        See `accumulate`; some of the rows are shown to the map.
+
+    Returns
+    -------
+    feature_map : object
+        The cheaper map, or the one that was given.
+    basis : ndarray of shape (m_cheaper, m) or None
+        What its features are multiplied with; None for nothing.
+    """
+    n_rows = X.shape[0] if rows is None else len(rows)
+    if not n_rows or not hasattr(feature_map, "factored"):
+        return feature_map, None
+    shown = np.arange(0, n_rows, max(1, n_rows // SHOWN_ROWS))
+    shown = shown if rows is None else rows[shown]
+    return feature_map.factored(rows_of(X, shown))
 
 
 def _accumulate_on_device(backend, feature_map, X, Y, sample_weight, rows):
