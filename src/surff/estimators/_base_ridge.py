@@ -25,6 +25,7 @@ from surff.backend import (
     validated,
     wide_dtype,
 )
+from surff.estimators._intervals import fold_models_of_source
 from surff.estimators._linear import checked_features, fitted_features
 from surff.estimators._rows_fit import (
     RowsFit,
@@ -57,6 +58,11 @@ def learns_in_pieces(model: Any):
         raise AttributeError(
             "probability=True needs predictions of rows left out, which partial_fit "
             "cannot make; set it to False"
+        )
+    if model.intervals:
+        raise AttributeError(
+            f"intervals={model.intervals!r} needs predictions of rows left out, which "
+            "partial_fit cannot make; set it to False"
         )
     if model.gammas is not None:
         raise AttributeError(
@@ -124,6 +130,7 @@ RIDGE_CONSTRAINTS = {
     "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
     "precision": [StrOptions({"auto", "mixed", "float64"})],
     "keep_equations": ["boolean"],
+    "intervals": ["boolean", StrOptions({"normalized"})],
     **WATCH_CONSTRAINTS,
     **LEAVES_CONSTRAINTS,
 }
@@ -170,11 +177,13 @@ class BaseKernelRidge(WithLeaves):
             spare = choice.path is None and not self.keep_equations
             if leaves is None:
                 self._take(choice, X, spare)
+                self._take_folds(choice)
             else:
                 self._take(choice, X)
                 self._take_leaves(choice, leaves, X)
             return choice
         self._take_choice(choice)
+        self._take_folds(choice)
         alphas, of_target = np.unique(self.alpha_, return_inverse=True)
         data = choice.data
         solution = fit.by_passes(data, alphas, data.feature_map)
@@ -260,6 +269,7 @@ class BaseKernelRidge(WithLeaves):
         choice = choice_from_equations(self, features, data, equations, X)
         vars(self).pop("_posterior_", None)
         vars(self).pop("alpha_path_", None)
+        vars(self).pop("fold_models_", None)
         self._take(choice, X)
         if self.leaves is not None:
             self._leaves_of_piece(choice, X, Y - offset, sample_weight)
@@ -270,6 +280,10 @@ class BaseKernelRidge(WithLeaves):
         """Fit to a source."""
         fit = SourceFit(self, self._targets(), source, classes, n_sample)
         choice = fit.choose()
+        if self.intervals:  # before this holds what workers need not get
+            self.fold_models_ = fold_models_of_source(
+                self, choice, self._coded, self._left_out_score()
+            )
         self._take(choice, fit.sample.X)
         if self.leaves is not None:
             self._leaves_of_source(choice, fit)
@@ -357,6 +371,8 @@ class BaseKernelRidge(WithLeaves):
             )
         if self.probability:
             return NumpyOnly("probability", self.probability, "False")
+        if self.intervals:
+            return NumpyOnly("intervals", self.intervals, "False")
         return None
 
     def __sklearn_tags__(self):

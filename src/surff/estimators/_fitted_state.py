@@ -19,6 +19,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from surff.draws import HadamardFrequencies
+from surff.estimators._intervals import FoldModels
 from surff.estimators._linear import LinearOnFeatures
 from surff.estimators.base import Features
 from surff.estimators.features import FourierFeatures
@@ -372,6 +373,8 @@ def _check_linear(model: Any):
             "_with_intercept",
             "True or False",
         )
+    if "fold_models_" in vars(model):
+        _check_folds_of(model, n_features, m, k)
     if vars(model).get("_held_out_noise") is not None:
         noise = _array(model, "_held_out_noise", (k,))
         _require(np.all(noise >= 0), model, "_held_out_noise", ">= 0")
@@ -380,6 +383,62 @@ def _check_linear(model: Any):
         _require(
             np.all(np.abs(curves) <= LARGE), model, "calibration_", f"below {LARGE:.0e}"
         )
+
+
+def _check_fold_models(models: Any):
+    """Shapes of the parts against each other, and scores in their order."""
+    n_folds, m, parts, k = _array(models, "coefs", (None,) * 4).shape
+    _require(n_folds >= 1 and parts in (1, 2), models, "coefs", "of 1 or 2 parts")
+    _array(models, "intercepts", (n_folds, parts, k))
+    if parts == 2 or models.floors is not None:
+        floors = _array(models, "floors", (n_folds, k))
+        _require(parts == 2 and np.all(floors > 0), models, "floors", "positive")
+    values = _array(models, "values", (None,))
+    weights = _array(models, "weights", values.shape)
+    _require(np.all(weights > 0), models, "weights", "positive")
+    starts = _array(models, "starts", (None,), "i")
+    cells, left = divmod(len(starts) - 1, n_folds)
+    _require(
+        left == 0
+        and cells in (1, k)
+        and starts[0] == 0
+        and starts[-1] == len(values)
+        and np.all(np.diff(starts) >= 0),
+        models,
+        "starts",
+        "where scores begin, for each target and fold",
+    )
+    falls = np.flatnonzero(np.diff(values) < 0) + 1
+    _require(np.isin(falls, starts).all(), models, "values", "ascending in each fold")
+    features: Any = models.features
+    _require(
+        isinstance(features, list) and len(features) in (0, n_folds),
+        models,
+        "features",
+        "a list of those of each fold, or empty",
+    )
+    for own in features:
+        _require(isinstance(own, Features), models, "features", "feature maps")
+        columns = own.feature_map().n_components
+        _require(columns <= m, models, "features", f"of {m} columns at most")
+
+
+def _check_folds_of(model: Any, n_features: int, m: int, k: int):
+    """Models of the folds of a model of m components and k targets."""
+    models = model.fold_models_
+    _require(isinstance(models, FoldModels), model, "fold_models_", "FoldModels")
+    own = models.features
+    fits = models.coefs.shape[3] == k and (own or models.coefs.shape[1] == m)
+    cells = (len(models.starts) - 1) // len(models.coefs)
+    labels = isinstance(model, KernelRidgeClassifier | KernelLogisticClassifier)
+    _require(
+        fits
+        and cells == (1 if labels else k)
+        and all(part.n_features_in_ == n_features for part in own),
+        model,
+        "fold_models_",
+        f"those of {n_features} features, {m} components and {k} targets",
+    )
 
 
 def _check_coefficients(model: Any, m: int):
@@ -581,6 +640,7 @@ _CHECKS = (
     (NormalEquations, _check_equations),
     (Features, _check_features),
     (LeafHeads, _check_leaf_heads),
+    (FoldModels, _check_fold_models),
     (LinearOnFeatures, _check_linear),
     (np.random.Generator, _check_random_state),
     (np.random.RandomState, _check_random_state),

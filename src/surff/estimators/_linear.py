@@ -143,18 +143,36 @@ def refitting(features, X, Y, sample_weight, dtype, n_splits=1):
     if isinstance(features, FrozenEstimator) or not features.needs_target:
         return None
 
-    left = itertools.count(n_splits, -1)
+    return Refit(features, X, Y, sample_weight, dtype, n_splits)
 
-    def refit(rows):
-        share = max(1, next(left))
-        return share_of_time(share, refitted, rows)
 
-    def refitted(rows):
+class Refit:
+    """What fits features to the training rows of one split after the other.
+
+    The parameters are those of `refitting`.
+
+    Attributes
+    ----------
+    fitted : list of Features
+        Those of the splits so far.
+    """
+
+    def __init__(self, features, X, Y, sample_weight, dtype, n_splits):
+        self._features, self._dtype = features, dtype
+        self._rows = X, Y, sample_weight
+        self._left = itertools.count(n_splits, -1)
+        self.fitted = []
+
+    def __call__(self, rows):
+        """Map of features that are fitted to some rows."""
+        return share_of_time(max(1, next(self._left)), self._refitted, rows)
+
+    def _refitted(self, rows):
+        X, Y, sample_weight = self._rows
         weight = None if sample_weight is None else sample_weight[rows]
-        some = fit_watched(clone(features), rows_of(X, rows), Y[rows], weight)
-        return some.feature_map().astype(dtype)
-
-    return refit
+        some = fit_watched(clone(self._features), rows_of(X, rows), Y[rows], weight)
+        self.fitted.append(some)
+        return some.feature_map().astype(self._dtype)
 
 
 def splits_of(cv, X, y, sample_weight, are_labels):

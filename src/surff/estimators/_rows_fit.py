@@ -57,6 +57,7 @@ __all__ = [
     "RowsFit",
     "Targets",
     "asked_dtype",
+    "check_folds",
     "direct_solver",
     "refuse_scoring",
     "target_offset",
@@ -95,6 +96,7 @@ class Choice(NamedTuple):
     score: float | None = None
     path: AlphaPath | None = None
     criterion: Criterion | None = None
+    fold_features: list | None = None  # of each split, where they were fitted again
 
 
 def direct_solver(model, X):
@@ -120,6 +122,20 @@ def target_offset(Y, sample_weight, fit_intercept):
     if not fit_intercept:
         return np.zeros(Y.shape[1])
     return np.average(Y, axis=0, weights=sample_weight)
+
+
+def check_folds(model):
+    """Refuse intervals without rows that are left out, or with leaves."""
+    if model.intervals and model.leaves is not None:
+        raise ValueError(
+            f"intervals={model.intervals!r} keeps models of folds without leaves: set "
+            f"it to False, or leaves to None, got {model.leaves!r}."
+        )
+    if model.intervals and isinstance(model.cv, str) and model.cv in FORMULAS:
+        raise ValueError(
+            f"intervals={model.intervals!r} needs rows that are left out: cv must be "
+            f"an int, a splitter or 'loo', got {model.cv!r}."
+        )
 
 
 def refuse_scoring(scoring, cv):
@@ -239,7 +255,8 @@ class RowsFit:
         path = scored_path(criterion, self.alphas, per_target)
         alpha, score = best_alpha(path)
         total = None if solver == "cg" else criterion.total
-        return Choice(features, data, solver, total, alpha, score, path, criterion)
+        own = None if refit is None else refit.fitted
+        return Choice(features, data, solver, total, alpha, score, path, criterion, own)
 
     def _n_refits(self, unfitted):
         """Number of splits that the features are fitted again for, or a guess."""
@@ -256,7 +273,8 @@ class RowsFit:
 
     def _takes_one_alpha(self):
         """Whether there is one alpha, and nothing else that needs held-out scores."""
-        if self.model.gammas is not None or self.model.probability:
+        model = self.model
+        if model.gammas is not None or model.probability or model.intervals:
             return False
         return self.alphas is not None and len(self.alphas) == 1
 
@@ -297,6 +315,7 @@ class RowsFit:
     def _criterion(self, data, solver, refit):
         """What alphas are judged by."""
         model, y = self.model, self.y
+        check_folds(model)
         solving = Solving(model.fit_intercept, solver)
         by_formula = isinstance(model.cv, str)
         if by_formula and solver == "cg":

@@ -18,6 +18,7 @@ from surff.estimators._linear import checked_features, fitted_features
 from surff.estimators._rows_fit import (
     Choice,
     asked_dtype,
+    check_folds,
     direct_solver,
     refuse_scoring,
     target_offset,
@@ -143,8 +144,9 @@ class SourceFit:
         solver = direct_solver(self.model, self.sample.X)
         solving = Solving(self.model.fit_intercept, solver)
         scorer = functools.partial(self.targets.scorer, None, Y=None)
+        own = None
         if refitted:
-            splits = self._refitted_splits(Y, offset)
+            own, splits = self._refitted_splits(Y, offset)
             criterion = RefittedFolds(
                 self.passes, equations.total, splits, offset, solving, scorer
             )
@@ -155,7 +157,9 @@ class SourceFit:
         alphas = checked_alphas(self.model.alphas)
         path = scored_path(criterion, alphas, self.model.alpha_per_target)
         best = best_alpha(path)
-        return Choice(features, data, solver, equations.total, *best, path, criterion)
+        return Choice(
+            features, data, solver, equations.total, *best, path, criterion, own
+        )
 
     def _survey(self):
         """Look at the source: a sample, the labels; returns the spread of the entries.
@@ -188,16 +192,17 @@ class SourceFit:
         return asked_dtype(self.model, self.sample.X)
 
     def _refitted_splits(self, Y, offset):
-        """`Split` of each fold, its features fitted to the rows of the others."""
-        splits = []
+        """Features of each fold, fitted to the rows of the others, and its `Split`."""
+        features, splits = [], []
         for number in range(self.n_folds):
             fold = Fold(number, self.n_folds)
             rows = WorkerRows(self.passes, self.targets.coded, fold)
             own = clone(self.features).fit_checked(rows, Y)
             feature_map = own.feature_map().astype(self._dtype())
             sides = sides_of(self.passes, feature_map, self.targets.coded, offset, fold)
+            features.append(own)
             splits.append(Split(*sides, None, feature_map))
-        return splits
+        return features, splits
 
     def _checked_folds(self):
         """Number of folds that alpha is chosen by, 0 for none."""
@@ -207,8 +212,9 @@ class SourceFit:
                 "features with kernel='precomputed' cannot be fitted from a source: a "
                 "row has a column for each of the others."
             )
+        check_folds(model)
         alphas = checked_alphas(model.alphas)
-        if alphas is not None and len(alphas) == 1:
+        if alphas is not None and len(alphas) == 1 and not model.intervals:
             return 0
         if by_formula(model.cv, *FORMULAS):
             refuse_scoring(model.scoring, model.cv)

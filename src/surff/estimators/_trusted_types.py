@@ -16,6 +16,7 @@ from typing import Any
 
 from surff.adaptation import ADAPTATIONS
 from surff.draws import DRAWS, HadamardFrequencies
+from surff.estimators._intervals import FoldModels
 from surff.estimators.features import FourierFeatures
 from surff.estimators.leaves import LeafHeads, LeafModel
 from surff.estimators.logistic import KernelLogisticClassifier
@@ -34,6 +35,7 @@ def _name(cls):
 
 #: Classes of surff whose instances model files may hold: ``__new__`` and attributes.
 _CLASSES = {
+    FoldModels,
     FourierFeatures,
     HadamardFrequencies,
     KernelLogisticClassifier,

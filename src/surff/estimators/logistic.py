@@ -15,19 +15,21 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from surff.backend import Array, checked_weight, time_is_up, validated
 from surff.estimators._alphas import best_alpha, checked_alphas, scored_path
 from surff.estimators._atomic import all_or_nothing
+from surff.estimators._intervals import PredictsSets, fold_models
 from surff.estimators._linear import (
-    LinearOnFeatures,
     checked_features,
     fitted_features,
     refitting,
     splits_of,
     winning_labels,
 )
+from surff.estimators._rows_fit import Choice
 from surff.estimators._targets import check_labels, one_vs_rest
 from surff.estimators._watching import WATCH_CONSTRAINTS
 from surff.linear import (
     AutoGrid,
     Criterion,
+    Data,
     accumulate,
     logistic_path,
     loss_and_gradient,
@@ -51,7 +53,7 @@ PATH_TOL = 1e-3
 PATH_PASSES = 200
 
 
-class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
+class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
     r"""Kernel logistic classification on streamed random features.
 
     Minimises :math:`\sum_i \ell(y_i, b + z_i^\top \beta) + \frac\alpha2 \|\beta\|^2`
@@ -79,6 +81,10 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
     tol : float, default=1e-4
         Accuracy of the fit, > 0: the loss per row that is still to be gained is about
         ``tol**2``. The fits that rank alphas end at 1e-3 or after 200 passes.
+    intervals : bool, default=False
+        Keep the models of the folds and the scores of the rows that they left out, for
+        `predict_set`: a fit for each fold and n numbers. The folds are used for a
+        single alpha, too.
     verbose : int, bool or callable, default=0
         Whether to show progress, see `KernelRidgeRegressor`.
     max_time : float or None, default=None
@@ -99,6 +105,8 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         single alpha.
     alpha_path_ : AlphaPath
         Alphas and their scores; not set for a single alpha.
+    fold_models_ : FoldModels
+        Models of the folds; with ``intervals`` only.
     features_ : transformer
         The fitted feature map.
     n_iter_ : int
@@ -141,8 +149,14 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(numbers.Integral, 1, None, closed="left")],
         "tol": [Interval(numbers.Real, 0.0, None, closed="neither")],
+        "intervals": ["boolean"],
         **WATCH_CONSTRAINTS,
     }
+
+    @staticmethod
+    def _label_scores(decisions):
+        """Scores of each label: the less likely, the larger."""
+        return -probabilities(decisions)
 
     def __init__(
         self,
@@ -153,6 +167,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-4,
+        intervals: bool = False,
         verbose: Any = 0,
         max_time: float | None = None,
     ):
@@ -162,6 +177,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
+        self.intervals = intervals
         self.verbose = verbose
         self.max_time = max_time
 
@@ -200,7 +216,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         self.features_ = fitted_features(unfitted, X, Y, sample_weight, names=names)
         feature_map = self.features_.feature_map().astype(X.dtype)
         no_target = np.zeros((X.shape[0], 0))
-        if alphas is not None and len(alphas) == 1:
+        if alphas is not None and len(alphas) == 1 and not self.intervals:
             total = accumulate(feature_map, X, no_target, sample_weight)
             self.alpha_, self.best_score_ = float(alphas[0]), None
         else:
@@ -218,6 +234,8 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
             )
             self.alpha_path_ = scored_path(criterion, alphas)
             self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
+            if self.intervals:
+                self._take_folds(criterion, X, Y, sample_weight, refit)
         coefs, intercepts, converged, self.n_iter_ = logistic_path(
             feature_map,
             X,
@@ -235,6 +253,21 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         self.coef_ = coefs[:, 0].T.astype(X.dtype)
         self.intercept_ = intercepts[0].astype(X.dtype)
         return self
+
+    def _take_folds(self, criterion, X, Y, sample_weight, refit):
+        """Set the models of the folds, fitted as closely as those that rank alphas."""
+        data = Data(None, X, Y, np.zeros(Y.shape[1]), sample_weight)
+        own = None if refit is None else refit.fitted
+        choice = Choice(
+            self.features_,
+            data,
+            None,
+            None,
+            self.alpha_,
+            criterion=criterion,
+            fold_features=own,
+        )
+        self.fold_models_ = fold_models(self, choice, self._left_out_score())
 
     def _warn(self):
         """Warn of a fit that is not done."""
@@ -294,10 +327,7 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         probabilities : ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``; rows sum to 1.
         """
-        decisions = self._decisions(self._checked(X, "predict_proba"))
-        if decisions.shape[1] > 1:
-            return softmax(decisions, axis=1)
-        return np.hstack([expit(-decisions), expit(decisions)])
+        return probabilities(self._decisions(self._checked(X, "predict_proba")))
 
     @over_blocks
     def predict_log_proba(self, X: Array) -> np.ndarray:
@@ -316,6 +346,13 @@ class KernelLogisticClassifier(ClassifierMixin, LinearOnFeatures):
         if decisions.shape[1] == 1:
             return -np.logaddexp(0.0, np.hstack([decisions, -decisions]))
         return decisions - logsumexp(decisions, axis=1, keepdims=True)
+
+
+def probabilities(decisions):
+    """Probability of each class, from decisions of shape (n_rows, k)."""
+    if decisions.shape[1] > 1:
+        return softmax(decisions, axis=1)
+    return np.hstack([expit(-decisions), expit(decisions)])
 
 
 class LogisticData(NamedTuple):
@@ -349,12 +386,10 @@ class HeldOutLogLoss(Criterion):
         self.data, self.total, self.splits = data, total, splits
         self.fit_intercept, self.tol, self.max_iter = fit_intercept, tol, max_iter
 
-    def score(self, alphas):
-        """Scores of every alpha, shape (n_alphas, n_splits, 1)."""
+    def fold_models(self, alphas):
+        """Iterate over the splits, with the coefficients and intercepts of alphas."""
         X, codes, sample_weight, n_classes = self.data
-        columns = []
         for split, train in self.splits():
-            test = split.test_rows
             coefs, intercepts, *_ = logistic_path(
                 split.feature_map,
                 X,
@@ -368,6 +403,14 @@ class HeldOutLogLoss(Criterion):
                 tol=self.tol,
                 max_iter=self.max_iter,
             )
+            yield split, coefs, intercepts
+
+    def score(self, alphas):
+        """Scores of every alpha, shape (n_alphas, n_splits, 1)."""
+        X, codes, sample_weight, _ = self.data
+        columns = []
+        for split, coefs, intercepts in self.fold_models(alphas):
+            test = split.test_rows
             held_out, *_ = loss_and_gradient(
                 split.feature_map, X, codes, coefs, intercepts, sample_weight, test
             )

@@ -39,6 +39,7 @@ from surff.estimators._base_ridge import (
     learns_in_pieces,
     streams,
 )
+from surff.estimators._intervals import PredictsIntervals, PredictsSets
 from surff.estimators._linear import winning_labels
 from surff.estimators._posterior import (
     PosteriorOfRidge,
@@ -95,7 +96,12 @@ class ScoresWorkers:
 
 
 class KernelRidgeRegressor(
-    ScoresWorkers, MultiOutputMixin, RegressorMixin, PosteriorOfRidge, BaseKernelRidge
+    ScoresWorkers,
+    MultiOutputMixin,
+    RegressorMixin,
+    PosteriorOfRidge,
+    PredictsIntervals,
+    BaseKernelRidge,
 ):
     r"""Kernel ridge regression on streamed random features.
 
@@ -158,6 +164,14 @@ class KernelRidgeRegressor(
         Keep the normal equations after `fit`, m by m numbers: what
         ``predict(return_std=True)`` and a later `partial_fit` need. False makes a small
         model.
+    intervals : bool or "normalized", default=False
+        Keep the models of the folds and the residuals of the rows that they left out,
+        for `predict_interval`: one more pass over the data, and F models and n numbers
+        for F folds (n models with ``cv="loo"``); a stream keeps its residuals rounded
+        up by less than a thousandth, some thousand numbers. "normalized" fits the size
+        of the residuals as well, one more pass for each fold. ``cv`` must be an int, a
+        splitter that leaves each row out once at most, or "loo"; it is used for a
+        single alpha, too.
     verbose : int, bool or callable, default=0
         Whether to show progress: 1 is a bar on a terminal and a line every ten seconds
         elsewhere; 0 is nothing, or lines to the logger "surff" if that is enabled for
@@ -190,6 +204,8 @@ class KernelRidgeRegressor(
         Bandwidths tried and their best scores; with ``gammas`` only.
     noise_variance_ : ndarray of shape (n_targets,)
         Variance of the noise; needs ``equations_``.
+    fold_models_ : FoldModels
+        Models of the folds; with ``intervals`` only.
     features_ : transformer
         The fitted feature map.
     equations_ : NormalEquations
@@ -254,6 +270,7 @@ class KernelRidgeRegressor(
         precision: str = "auto",
         alpha_per_target: bool = False,
         keep_equations: bool = True,
+        intervals: Any = False,
         verbose: Any = 0,
         max_time: float | None = None,
         leaves: Any = None,
@@ -270,6 +287,7 @@ class KernelRidgeRegressor(
         self.precision = precision
         self.alpha_per_target = alpha_per_target
         self.keep_equations = keep_equations
+        self.intervals = intervals
         self.verbose = verbose
         self.max_time = max_time
         self.leaves = leaves
@@ -515,7 +533,9 @@ class KernelRidgeRegressor(
             self._held_out_noise = noise_of_folds(self, choice.criterion, n_targets)
 
 
-class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
+class KernelRidgeClassifier(
+    ScoresWorkers, ClassifierMixin, PredictsSets, BaseKernelRidge
+):
     r"""Kernel ridge classification on streamed random features.
 
     Least squares on targets -1 and 1, one-vs-rest for more than two classes, where the
@@ -557,6 +577,9 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
     keep_equations : bool, default=True
         Keep the normal equations after `fit`, m by m numbers: what a later
         `partial_fit` needs. False makes a small model.
+    intervals : bool, default=False
+        Keep the models of the folds and the scores of the rows that they left out, for
+        `predict_set`; see `KernelRidgeRegressor`. Not for a multilabel target.
     verbose : int, bool or callable, default=0
         Whether to show progress, see `KernelRidgeRegressor`, as for the next.
     max_time : float or None, default=None
@@ -582,6 +605,8 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
     calibration_ : ndarray of shape (1, 2) or (n_classes, 2)
         Slope and intercept of the logistic curve of each column of decisions; with
         ``probability`` only.
+    fold_models_ : FoldModels
+        Models of the folds; with ``intervals`` only.
     features_ : transformer
         The fitted feature map.
     equations_ : NormalEquations
@@ -611,6 +636,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
     _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
         **RIDGE_CONSTRAINTS,
         "probability": ["boolean"],
+        "intervals": ["boolean"],
     }
 
     def __init__(
@@ -628,6 +654,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         precision: str = "auto",
         probability: bool = False,
         keep_equations: bool = True,
+        intervals: Any = False,
         verbose: Any = 0,
         max_time: float | None = None,
         leaves: Any = None,
@@ -644,6 +671,7 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         self.precision = precision
         self.probability = probability
         self.keep_equations = keep_equations
+        self.intervals = intervals
         self.verbose = verbose
         self.max_time = max_time
         self.leaves = leaves
@@ -696,6 +724,11 @@ class KernelRidgeClassifier(ScoresWorkers, ClassifierMixin, BaseKernelRidge):
         self.classes_ = (
             np.arange(y.shape[1]) if self._multilabel else np.unique(classes)
         )
+        if self._multilabel and self.intervals:
+            raise ValueError(
+                "intervals=True makes sets of exclusive labels, got a multilabel "
+                "target: fit a model for each label."
+            )
         if not self._multilabel and len(self.classes_) < 2:
             raise ValueError(
                 "y must hold at least two classes, got one class: "

@@ -8,6 +8,7 @@ the posterior. It may import `streaming` and `backend`.
 from surff.linear.alpha_path import *
 from surff.linear.banded import *
 from surff.linear.cg import *
+from surff.linear.conformal import *
 from surff.linear.criteria import *
 from surff.linear.evidence import *
 from surff.linear.lbfgs import *
