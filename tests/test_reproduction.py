@@ -36,9 +36,10 @@ def test_every_printed_cell_is_on_the_page():
 @pytest.fixture
 def docs(tmp_path):
     """A copy of the page on reproduction and of its trials."""
-    for path in (ROOT / "docs" / "results").glob("*/results.jsonl"):
-        (tmp_path / "results" / path.parent.name).mkdir(parents=True)
-        shutil.copy(path, tmp_path / "results" / path.parent.name)
+    for name in ("*/results.jsonl", "recipes/recipes.csv"):
+        for path in (ROOT / "docs" / "results").glob(name):
+            (tmp_path / "results" / path.parent.name).mkdir(parents=True)
+            shutil.copy(path, tmp_path / "results" / path.parent.name)
     shutil.copy(ROOT / "docs" / "reproduction.md", tmp_path)
     return tmp_path
 

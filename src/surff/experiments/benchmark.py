@@ -81,15 +81,19 @@ class TaskDescription(NamedTuple):
 #: Tasks by name. Rows of EEG are one recording: after a random split the training part
 #: has the neighbours in time of every test row, so "eeg-time" keeps twenty stretches
 #: together. Columns of magic04 have heavy tails: "magic04-scores" makes them normal.
+#: cod-rna and ijcnn1 come with one division, so that trials on them differ in draws
+#: alone: "cod-rna-halves" and "ijcnn1-halves" split their training rows at random.
 TASKS = {
     "eeg": TaskDescription("eeg"),
     "eeg-time": TaskDescription("eeg", chunks=20),
     "magic04": TaskDescription("magic04"),
     "magic04-scores": TaskDescription("magic04", scores=True),
     "cod-rna": TaskDescription("cod-rna", ("train", "paper-test")),
+    "cod-rna-halves": TaskDescription("cod-rna", ("train",)),
     "covtype": TaskDescription("covtype"),
     "letter": TaskDescription("letter"),
     "ijcnn1": TaskDescription("ijcnn1", ("train", "test")),
+    "ijcnn1-halves": TaskDescription("ijcnn1", ("train",)),
     "california-housing": TaskDescription("california-housing"),
     "breast_cancer": TaskDescription("breast_cancer"),
     "digits": TaskDescription("digits"),
