@@ -237,8 +237,8 @@ def bullets(results: Results) -> str:
         "other way round. A two-sample test, which leaves the pairs out, gives "
         f"{equal(welch)} on our trials and {equal(of_print)} on the printed means and "
         "deviations themselves; the paired test corrected for random halves "
-        f"{equal(paired(1.0))}. So the printed bullets are not those of a paired test. "
-        "Neither the paired nor the two-sample test knows that random halves of the "
+        f"{equal(paired(1.0))}. So either the paper's methods did not share their "
+        "splits, or its test is not paired. Neither the paired nor the two-sample test knows that random halves of the "
         "same rows overlap; the fair table below uses the one that does."
     )
 
@@ -276,7 +276,7 @@ def seeds(results: Results) -> str:
         "as far from those of the eleven seeds as the printed one.\n\n"
         f"{listed_table}\n\n"
         f"So the noise of draws and splits explains {listed(noise)}. Not explained at "
-        f"5 %, in {len(body)} tests: {listed(beyond)}, which is the protocol's: see "
+        f"5 %, in {len(body)} tests: {listed(beyond)}. There the protocol differs: see "
         "the other reading of the weights."
     )
 
