@@ -238,8 +238,9 @@ def bullets(results: Results) -> str:
         f"{equal(welch)} on our trials and {equal(of_print)} on the printed means and "
         "deviations themselves; the paired test corrected for random halves "
         f"{equal(paired(1.0))}. So either the paper's methods did not share their "
-        "splits, or its test is not paired. Neither the paired nor the two-sample test knows that random halves of the "
-        "same rows overlap; the fair table below uses the one that does."
+        "splits, or its test is not paired. Neither the paired nor the two-sample test "
+        "knows that random halves of the same rows overlap; the fair table below uses "
+        "the one that does."
     )
 
 
