@@ -211,7 +211,7 @@ def test_models_are_solved_on_an_accelerator(strict, cv, monkeypatch):
     assert set(solved) == {strict.device}
     expected = clone(model).fit(X, Y)
     assert model.alpha_ == expected.alpha_
-    close(model.coef_, expected.coef_, 1e-9)
+    close(model.primal_coef_, expected.primal_coef_, 1e-9)
 
 
 @pytest.mark.parametrize("name", ["BLOCK_BYTES", "DEVICE_BLOCK_BYTES"])
@@ -348,7 +348,7 @@ def test_adapted_models_are_as_good_as_numpys(place):
     assert score > expected.score(place.host(rows[held_out]), y[held_out]) - 0.02
     plain.fit(rows[fitted], y[fitted])
     assert score > 0.95 > 0.8 > plain.score(rows[held_out], y[held_out])
-    place.check(model.coef_)
+    place.check(model.primal_coef_)
     place.check(model.features_.frequencies_)
 
 
@@ -407,9 +407,9 @@ def test_regressor_equals_numpys(place, parameters, weighted):
         assert_allclose(model.best_score_, expected.best_score_, rtol=tolerance)
     prediction = model.predict(place(X))
     close(prediction, expected.predict(place.host(X)), tolerance)
-    close(model.coef_, expected.coef_, 10 * tolerance)
+    close(model.primal_coef_, expected.primal_coef_, 10 * tolerance)
     close(model.intercept_, expected.intercept_, 10 * tolerance)
-    for array in (prediction, model.coef_, model.intercept_):
+    for array in (prediction, model.primal_coef_, model.intercept_):
         place.check(array)
     score = model.score(place(X), place(Y))
     assert_allclose(score, expected.score(place.host(X), place.host(Y)), rtol=1e-5)
@@ -434,7 +434,7 @@ def test_precision_is_numpys(place, precision, monkeypatch):
 @pytest.mark.usefixtures("dispatch")
 def test_single_target_has_no_axis(place):
     model = KernelRidgeRegressor(features()).fit(place(X), place(Y[:, 0]))
-    assert tuple(model.coef_.shape) == (32,)
+    assert tuple(model.primal_coef_.shape) == (32,)
     assert tuple(model.intercept_.shape) == ()
     place.check(model.intercept_)
     assert tuple(model.predict(place(X)).shape) == (N,)
@@ -472,7 +472,7 @@ def test_classifier_equals_numpys(place, parameters, y):
     decisions = model.decision_function(place(X))
     close(decisions, expected.decision_function(place.host(X)), 10 * tolerance)
     place.check(decisions)
-    place.check(model.coef_)
+    place.check(model.primal_coef_)
     # Rows whose decision is near a tie aside: there is none in these data.
     labels = model.predict(place(X))
     assert_array_equal(to_numpy(labels), expected.predict(place.host(X)))
@@ -514,8 +514,8 @@ def test_pieces_equal_the_whole(place, Model):
     for part in (slice(0, 100), slice(100, N)):
         model.partial_fit(place(X[part]), place(y[part]), **options)
     assert model.alpha_ == whole.alpha_
-    close(model.coef_, to_numpy(whole.coef_), TOLERANCE[place.dtype])
-    place.check(model.coef_)
+    close(model.primal_coef_, to_numpy(whole.primal_coef_), TOLERANCE[place.dtype])
+    place.check(model.primal_coef_)
     place.check(model.predict(place(X)), whole.predict(place(X)).dtype)
 
 
@@ -538,13 +538,13 @@ def test_models_come_to_the_host(place, frozen):
     model = KernelRidgeClassifier(part, alphas=0.7).fit(place(X), place(TWO))
     decisions = to_numpy(model.decision_function(place(X)))
     moved = on_host(model)
-    assert type(moved.coef_) is np.ndarray
+    assert type(moved.primal_coef_) is np.ndarray
     assert moved.classes_.tolist() == [False, True]
     close(moved.decision_function(place.host(X)), decisions, TOLERANCE[place.dtype])
     before = model.equations_.weight_sum
     moved.partial_fit(place.host(X), TWO)
     assert model.equations_.weight_sum == before
-    place.check(model.coef_)
+    place.check(model.primal_coef_)
     place.check(model.features_.frequencies_)
     assert_array_equal(to_numpy(model.decision_function(place(X))), decisions)
 
@@ -687,7 +687,7 @@ def test_without_dispatch_arrays_become_numpys():
     rows = torch.asarray(X.copy())
     model = KernelRidgeRegressor(features(), alphas=0.7)
     model.fit(rows, torch.asarray(Y.copy()))
-    assert type(model.coef_) is np.ndarray
+    assert type(model.primal_coef_) is np.ndarray
     assert type(model.predict(rows)) is np.ndarray
     assert_array_equal(model.predict(rows), model.predict(X))
 

@@ -52,6 +52,25 @@ def test_a_hook_sees_counts_rate_and_time_left(clock):
     assert seen[0].seconds_left is None
 
 
+def test_what_comes_before_the_measured_start_is_not_in_the_rate(clock):
+    seen = []
+
+    def trials():
+        with stage("trials", 202.0) as progress:
+            clock.now += 30.0  # loads and compiles
+            progress.advance(measured=False)
+            clock.now += 2.0
+            progress.advance()
+            clock.now += 1150.0
+            progress.advance(100)
+
+    watched(seen.append, None, trials)
+    left = [progress.seconds_left for progress in seen]
+    # 101 units took 1152 s, and 100 are left.
+    assert left[:2] == [None, None]
+    assert left[2:4] == [2.0 * 200, pytest.approx(1152 / 101 * 100)]
+
+
 def test_a_hook_is_called_at_most_ten_times_per_second(clock):
     seen = []
     watched(seen.append, None, work, clock, n=1000, seconds=0.001)
@@ -175,9 +194,10 @@ def test_a_terminal_gets_a_bar(monkeypatch):
 
     watched(1, None, nested)
     shown = terminal.getvalue()
-    assert "trials:  50%" in shown
-    assert "1.00M/2.00M" in shown
-    assert "error 0.5" in shown
+    assert " 50%|" in shown
+    assert "| trials: 50 %" in shown
+    assert "| pass: 1,000,000 of 2,000,000 rows, " in shown
+    assert " left, error 0.5" in shown
     assert "a line\n" in shown
     assert shown.endswith("\r")  # bars are wiped
 

@@ -68,6 +68,8 @@ class Progress(NamedTuple):
         What the stage says of itself, such as the best score so far.
     finished : bool
         Whether the stage is over: whether done, stopped or failed.
+    start : tuple of two floats
+        What was done, and when, as the rate was first measured.
     """
 
     names: tuple[str, ...]
@@ -77,13 +79,13 @@ class Progress(NamedTuple):
     seconds: float
     message: str = ""
     finished: bool = False
+    start: tuple[float, float] = (0.0, 0.0)
 
     @property
     def rate(self) -> float | None:
         """Units per second, or None at the beginning."""
-        if not self.done or self.seconds <= 0:
-            return None
-        return self.done / self.seconds
+        done, seconds = self.done - self.start[0], self.seconds - self.start[1]
+        return None if done <= 0 or seconds <= 0 else done / seconds
 
     @property
     def seconds_left(self) -> float | None:
@@ -132,6 +134,7 @@ class Stage:
         self.names, self.unit = names, unit
         self._hook, self._total = hook, total
         self._done, self._message = 0.0, ""
+        self._start = 0.0, 0.0
         self._lock = threading.RLock()
         self._began = self._called = time.monotonic()
 
@@ -140,12 +143,18 @@ class Stage:
         """Whether anybody sees what is advanced."""
         return self._hook is not None
 
-    def advance(self, n: float = 1) -> None:
-        """Add what has been done."""
+    def advance(self, n: float = 1, measured: bool = True) -> None:
+        """Add what has been done.
+
+        What is not ``measured``, such as a first step that loads and compiles, is left
+        out of the rate, with all before it.
+        """
         if self._hook is None:
             return
         with self._lock:
             self._done += n
+            if not measured:
+                self._start = self._done, time.monotonic() - self._began
             if time.monotonic() >= self._called + HOOK_SECONDS:
                 self._call()
 
@@ -168,7 +177,7 @@ class Stage:
         self._called = now = time.monotonic()
         done = int(self._done) if self._done == int(self._done) else self._done
         state = (self.names, done, self._total, self.unit, now - self._began)
-        self._hook(Progress(*state, self._message, finished))
+        self._hook(Progress(*state, self._message, finished, self._start))
 
 
 #: The stage of work that nobody watches.
@@ -403,22 +412,19 @@ class Bars:
                     self._open(progress._replace(names=progress.names[:depth]))
                 self._open(progress)
             bar = self._bars[depth]
-            bar.set_postfix_str(progress.message, refresh=False)
+            bar.set_description_str(progress_line(progress), refresh=False)
             bar.update(progress.done - bar.n)
 
     def _open(self, progress):
         from tqdm import tqdm
 
-        shape = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}"
         bar = tqdm(
-            desc=progress.names[-1],
             total=progress.total,
-            unit=f" {progress.unit}",
-            unit_scale=True,
-            bar_format=None if progress.unit else shape,
+            bar_format="{percentage:3.0f}%|{bar:20}| {desc}"
+            if progress.total
+            else "{desc}",
             leave=False,
             delay=BAR_SECONDS,
-            smoothing=0.05 if progress.unit else 0.0,
             dynamic_ncols=True,
             file=sys.stderr,
         )

@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
-    from surff.experiments import Report, ResultStore, Silent
+    from surff.experiments import Report, ResultStore
 
 __all__ = ["app"]
 
@@ -244,22 +244,21 @@ def _carry_out(
     config: Any,
     out: Path,
     file: str,
-    run: Callable[[Any, ResultStore, Silent], None],
+    run: Callable[[Any, ResultStore, int], None],
     report: Callable[[Any, list[dict]], Report],
 ) -> None:
-    """Run what is missing, with a progress bar; show and write what there is.
+    """Run what is missing and show its progress; show and write what there is.
 
     Exits with code 130 after Ctrl-C, and with 2 after an error that a user can correct.
     """
-    from surff.experiments import ResultStore, RunProgress, select_rows
+    from surff.experiments import ResultStore, select_rows
 
     finished = True
     with plain_errors():
         out.mkdir(parents=True, exist_ok=True)
         store = ResultStore(out / file, config.KEY)
         try:
-            with RunProgress() as progress:
-                run(config, store, progress)
+            run(config, store, 1)
         except KeyboardInterrupt:
             finished = False
             typer.echo(
@@ -318,7 +317,7 @@ def figure1(
         config,
         out,
         "results.jsonl",
-        lambda config, store, bar: run_figure1(config, store, errors, bar),
+        lambda config, store, verbose: run_figure1(config, store, errors, verbose),
         lambda config, rows: figure1_report(
             config, rows, select_rows(config, errors.rows)
         ),

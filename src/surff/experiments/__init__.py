@@ -4,7 +4,8 @@
 `table3`, `approximation` and `benchmark` say what to run, one module each; `runner`
 runs it and `store` keeps it trial by trial; `statistics` compares, `printed` has the
 paper's own numbers, and `table` shows results in every form. It may import `surff`, the
-front door (diagnostics as `surff.inspection`), `linear`, `kernels` and `datasets`.
+front door (with `surff.inspection` and `surff.backend`), `linear`, `kernels` and
+`datasets`.
 """
 
 from surff.experiments.approximation import *
@@ -13,7 +14,6 @@ from surff.experiments.benchmark_table import *
 from surff.experiments.figure1 import *
 from surff.experiments.methods import *
 from surff.experiments.printed import *
-from surff.experiments.progress import *
 from surff.experiments.protocol import *
 from surff.experiments.render import *
 from surff.experiments.runner import *

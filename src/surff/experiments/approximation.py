@@ -34,7 +34,6 @@ from surff.experiments.protocol import Part, seed_sequence, standardised, timed
 from surff.experiments.runner import (
     Experiment,
     Last,
-    Silent,
     Trial,
     check_names,
     in_order,
@@ -202,7 +201,7 @@ def load_rows(name: str) -> Rows:
 
 
 def run_approximation(
-    config: Approximation, store: ResultStore, progress: Silent | None = None
+    config: Approximation, store: ResultStore, verbose: Any = 0
 ) -> None:
     """Run the trials that are missing and store each as it ends.
 
@@ -211,7 +210,8 @@ def run_approximation(
     config : Approximation
     store : ResultStore
         With ``Approximation.KEY`` as its key; gains the rows.
-    progress : Silent or another object with its methods, optional
+    verbose : int, bool or callable, default=0
+        Whether to show progress, see `surff.backend.watched`.
 
     Raises
     ------
@@ -233,7 +233,7 @@ def run_approximation(
         part = parts(trial.dataset, trial.trial)
         return trial_rows(rows(trial.dataset), config, trial, part)
 
-    run(config, store, run_trial, progress)
+    run(config, store, run_trial, verbose)
 
 
 class TrialPart(NamedTuple):

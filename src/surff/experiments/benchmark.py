@@ -24,7 +24,7 @@ import pickle
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -45,7 +45,6 @@ from surff.experiments.protocol import (
 from surff.experiments.runner import (
     Experiment,
     Last,
-    Silent,
     Trial,
     check_names,
     gram_cost,
@@ -319,9 +318,7 @@ def fit_kernel_method(method, part, classification, multiple, fold_seed, map_see
     return Fitted(model, tune_time, time.process_time() - start)
 
 
-def run_benchmark(
-    config: Benchmark, store: ResultStore, progress: Silent | None = None
-) -> None:
+def run_benchmark(config: Benchmark, store: ResultStore, verbose: Any = 0) -> None:
     """Run the trials that are missing and store each as it ends.
 
     Parameters
@@ -329,7 +326,8 @@ def run_benchmark(
     config : Benchmark
     store : ResultStore
         With ``Benchmark.KEY`` as its key; gains the rows.
-    progress : Silent or another object with its methods, optional
+    verbose : int, bool or callable, default=0
+        Whether to show progress, see `surff.backend.watched`.
 
     Raises
     ------
@@ -346,7 +344,7 @@ def run_benchmark(
         return [trial_row(tasks(trial.dataset), part, config, trial)]
 
     with threadpool_limits(1):
-        run(config, store, run_trial, progress)
+        run(config, store, run_trial, verbose)
 
 
 def trial_row(task: Task, part: Part, config: Benchmark, trial: Trial) -> dict:

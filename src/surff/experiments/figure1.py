@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
@@ -42,7 +43,7 @@ from surff.experiments.render import (
     picture_caption,
     summary_cells,
 )
-from surff.experiments.runner import Last, Silent, Trial, run, select_rows
+from surff.experiments.runner import Last, Trial, run, select_rows
 from surff.experiments.statistics import summarise
 from surff.experiments.store import ResultStore
 from surff.experiments.table import Report, Table
@@ -129,7 +130,7 @@ def run_errors(
     config: Table2,
     rows: Sequence[dict],
     store: ResultStore,
-    progress: Silent | None = None,
+    verbose: Any = 0,
 ) -> None:
     """Compute the errors that are missing and store each trial as it ends.
 
@@ -141,7 +142,8 @@ def run_errors(
         Accuracies of all its trials: their gammas are used.
     store : ResultStore
         Gains the rows of `trial_errors`.
-    progress : Silent or another object with its methods, optional
+    verbose : int, bool or callable, default=0
+        Whether to show progress, see `surff.backend.watched`.
 
     Raises
     ------
@@ -158,18 +160,18 @@ def run_errors(
         chosen = gammas[trial.multiple, trial.trial]
         return trial_errors(problems(trial.dataset), config, trial, chosen)
 
-    run(config, store, run_trial, progress)
+    run(config, store, run_trial, verbose)
 
 
 def run_figure1(
     config: Table2,
     accuracies: ResultStore,
     errors: ResultStore,
-    progress: Silent | None = None,
+    verbose: Any = 0,
 ) -> None:
     """Run the missing trials of the table, then the missing errors."""
-    run_table2(config, accuracies, progress)
-    run_errors(config, select_rows(config, accuracies.rows), errors, progress)
+    run_table2(config, accuracies, verbose)
+    run_errors(config, select_rows(config, accuracies.rows), errors, verbose)
 
 
 # -- rendering -------------------------------------------------------------------------

@@ -12,12 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+import surff
+from surff.experiments.methods import NAMES
 from surff.experiments.store import ResultStore, row_key
 
 __all__ = [
     "Experiment",
     "Last",
-    "Silent",
     "Trial",
     "missing_trials",
     "run",
@@ -130,26 +131,17 @@ def missing_trials(config: Experiment, store: Collection) -> list[Trial]:
     return trials
 
 
-class Silent:
-    """Progress of a run that nobody watches; the interface that `run` calls."""
-
-    def start(self, trials: Sequence[Trial]) -> None:
-        """Called once with the trials to run."""
-
-    def begin(self, trial: Trial) -> None:
-        """Called before each of them."""
-
-    def done(self, trial: Trial, rows: Sequence[dict]) -> None:
-        """Called after each of them, its rows stored."""
-
-
 def run(
     config: Experiment,
     store: ResultStore,
     run_trial: Callable[[Trial], list[dict]],
-    progress: Silent | None = None,
+    verbose: Any = 0,
 ) -> None:
     """Run the trials that are missing and store the rows of each as it ends.
+
+    A stage of work, see `surff.backend.stage`: the time left is the remaining cost at
+    the mean speed since the end of the first trial, which pays for loading and
+    compiling.
 
     Parameters
     ----------
@@ -158,21 +150,47 @@ def run(
         With the key of the experiment; gains the rows.
     run_trial : callable
         Returns the rows of a trial.
-    progress : Silent or another object with its methods, optional
+    verbose : int, bool or callable, default=0
+        Whether to show progress, see `surff.backend.watched`.
 
     Raises
     ------
     KeyboardInterrupt
         Passed on; finished trials are stored.
     """
-    progress = Silent() if progress is None else progress
+    surff.backend.watched(verbose, None, run_missing, config, store, run_trial)
+
+
+def run_missing(config, store, run_trial):
+    """See `run`, under whose eyes this is."""
     trials = missing_trials(config, store)
-    progress.start(trials)
-    for trial in trials:
-        progress.begin(trial)
-        rows = run_trial(trial)
-        store.append(rows)
-        progress.done(trial, rows)
+    with surff.backend.stage("trials", sum(trial.cost for trial in trials)) as progress:
+        for i, trial in enumerate(trials):
+            progress.say("%s", name_of(trial))
+            rows = run_trial(trial)
+            store.append(rows)
+            found = ", ".join(
+                f"{NAMES.get(row['method'], row['method'])} {result_of(row)}"
+                for row in rows
+            )
+            progress.say("%s: %s", name_of(trial), found)
+            progress.advance(trial.cost, measured=i > 0)
+
+
+def name_of(trial: Trial) -> str:
+    """Name of a trial for those who watch."""
+    size = f" s = {trial.multiple}d" if trial.multiple else ""
+    return f"{trial.dataset}{size} trial {trial.trial + 1}"
+
+
+def result_of(row: dict) -> str:
+    """Result of a row in a word."""
+    if "left_out" in row:
+        return "left out"
+    for name in ("error", "spectral"):
+        if name in row:
+            return f"error {row[name]:.3g}"
+    return f"{100 * row['score' if 'score' in row else 'accuracy']:.2f}"
 
 
 def select_rows(config: Experiment, rows: Sequence[dict]) -> list[dict]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from surff.datasets import DATASETS
 from surff.experiments.figures import methods_figure, table2_figure
@@ -29,7 +29,6 @@ from surff.experiments.render import (
 from surff.experiments.runner import (
     Experiment,
     Last,
-    Silent,
     check_names,
     gram_cost,
     in_order,
@@ -177,9 +176,7 @@ class Table2(Experiment):
         return len(methods) * gram_cost(n, s)
 
 
-def run_table2(
-    config: Table2, store: ResultStore, progress: Silent | None = None
-) -> None:
+def run_table2(config: Table2, store: ResultStore, verbose: Any = 0) -> None:
     """Run the trials that are missing and store each as it ends.
 
     Parameters
@@ -187,7 +184,8 @@ def run_table2(
     config : Table2
     store : ResultStore
         Gains the rows.
-    progress : Silent or another object with its methods, optional
+    verbose : int, bool or callable, default=0
+        Whether to show progress, see `surff.backend.watched`.
 
     Raises
     ------
@@ -208,7 +206,7 @@ def run_table2(
             seed=config.seed,
         )
 
-    run(config, store, run_trial, progress)
+    run(config, store, run_trial, verbose)
 
 
 def table2_report(config: Table2, rows: Sequence[dict]) -> Report:
