@@ -84,7 +84,7 @@ def main():
         for n, client in clients.items():
             with client.as_current():
                 before, idle, start = sent(client), busy(client), time.perf_counter()
-                coefs[n] = model.fit(*data[n]).coef_
+                coefs[n] = model.fit(*data[n]).primal_coef_
                 end, (*workers, caller) = time.perf_counter(), busy(client) - idle
                 if counted >= 0:
                     seconds[n].append(end - start)

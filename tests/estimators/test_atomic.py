@@ -119,7 +119,7 @@ def test_interrupted_pieces_do_not_count(model):
     y = NUMBERS if "Regressor" in type(model).__name__ else BITS
     with Interrupt() as counted:
         model.partial_fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
-    whole = model.coef_
+    whole = model.primal_coef_
     model.fit(X[:30], y[:30])
     with Interrupt() as counted:
         model.partial_fit(X[30:], y[30:])
@@ -131,7 +131,7 @@ def test_interrupted_pieces_do_not_count(model):
         assert state(model) == before
         model.partial_fit(X[30:], y[30:])
         assert model.equations_.weight_sum == len(X)
-    assert whole.shape == model.coef_.shape
+    assert whole.shape == model.primal_coef_.shape
 
 
 @pytest.mark.parametrize("on", ["fit", "fit_stream"])
@@ -183,4 +183,4 @@ def test_memory_mapped_models_learn_more(tmp_path):
     mapped = joblib.load(tmp_path / "model", mmap_mode="r")
     mapped.partial_fit(X[30:], NUMBERS[30:])
     model.partial_fit(X[30:], NUMBERS[30:])
-    assert_array_equal(mapped.coef_, model.coef_)
+    assert_array_equal(mapped.primal_coef_, model.primal_coef_)

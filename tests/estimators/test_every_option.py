@@ -78,7 +78,11 @@ weighted = pytest.mark.parametrize("estimator", WEIGHTED.values(), ids=WEIGHTED.
 
 
 def values(fitted):
-    return fitted.coef_ if hasattr(fitted, "coef_") else fitted.transform(NEW)
+    return (
+        fitted.primal_coef_
+        if hasattr(fitted, "primal_coef_")
+        else fitted.transform(NEW)
+    )
 
 
 @weighted

@@ -82,12 +82,12 @@ def test_pairs_left_out_keep_a_score_per_split():
 def test_sums_that_would_overflow_are_refused(y, weight, match):
     model = KernelRidgeRegressor(features(), alphas=1.0)
     model.partial_fit(X, Y)
-    before = model.coef_
+    before = model.primal_coef_
     for method in (model.partial_fit, model.fit):
         with pytest.raises(ValueError, match=match):
             method(X, y, sample_weight=weight)
-    assert_array_equal(model.partial_fit(X, Y).coef_.shape, before.shape)
-    assert np.isfinite(model.coef_).all()
+    assert_array_equal(model.partial_fit(X, Y).primal_coef_.shape, before.shape)
+    assert np.isfinite(model.primal_coef_).all()
 
 
 @pytest.mark.parametrize("gamma", ["scale", "median"])

@@ -135,7 +135,7 @@ def test_strongly_shrunk_leaves_are_the_model_without():
     model = regressor(given(alpha=1e12)).fit(X, Y)
     expected = regressor(None).fit(X, Y)
     assert_allclose(model.predict(NEW), expected.predict(NEW), atol=1e-8)
-    assert_allclose(model.coef_, expected.coef_, atol=1e-7)
+    assert_allclose(model.primal_coef_, expected.primal_coef_, atol=1e-7)
 
 
 def test_without_intercept_leaves_have_none():
@@ -166,7 +166,7 @@ def test_no_leaves_where_they_gain_nothing():
     assert model.leaves_.partition is None
     assert model.leaves_.n_leaves == 0
     assert_array_equal(model.predict(NEW), expected.predict(NEW))
-    assert_array_equal(model.coef_, expected.coef_)
+    assert_array_equal(model.primal_coef_, expected.primal_coef_)
 
 
 def test_an_alpha_alone_is_chosen_for_given_trees():

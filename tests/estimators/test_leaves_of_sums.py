@@ -68,7 +68,7 @@ def test_streams_and_pieces_are_one_fit(y, weight, fit_intercept):
     streamed = regressor(fit_intercept=fit_intercept)
     streamed.fit_stream(BlockRows(lambda: blocks(X, y, weight)))
     assert_allclose(streamed.predict(NEW), expected, rtol=1e-8, atol=1e-8)
-    assert_allclose(streamed.coef_, model.coef_, rtol=1e-8, atol=1e-8)
+    assert_allclose(streamed.primal_coef_, model.primal_coef_, rtol=1e-8, atol=1e-8)
     pieced = pieces(regressor(fit_intercept=fit_intercept), X, y, weight)
     assert_allclose(pieced.predict(NEW), expected, rtol=1e-8, atol=1e-8)
 

@@ -71,7 +71,7 @@ def test_agrees_with_scikit_learn_on_explicit_features(y, fit_intercept, weight,
         solver="newton-cg",
     ).fit(Z, y, weight)  # fmt: skip
     assert_array_equal(model.classes_, other.classes_)
-    assert_allclose(model.coef_, other.coef_, rtol=0, atol=1e-6)
+    assert_allclose(model.primal_coef_, other.coef_, rtol=0, atol=1e-6)
     assert_allclose(model.predict_proba(X), other.predict_proba(Z), rtol=0, atol=1e-6)
     # Intercepts of several classes may differ by one constant.
     shift = (model.intercept_ - other.intercept_).mean() if len(y) == 4 else 0.0
@@ -82,7 +82,7 @@ def test_agrees_with_scikit_learn_on_explicit_features(y, fit_intercept, weight,
 @targets
 def test_predictions_hang_together(y):
     model = classifier().fit(X, y)
-    decisions = model.features_.transform(X) @ model.coef_.T + model.intercept_
+    decisions = model.features_.transform(X) @ model.primal_coef_.T + model.intercept_
     found = model.decision_function(X)
     assert_allclose(found.reshape(150, -1), decisions, rtol=1e-10, atol=1e-12)
     two_sided = decisions if y is FOUR else np.hstack([0 * decisions, decisions])
@@ -184,7 +184,7 @@ def test_weights_repeat_rows(y):
     rows = np.repeat(np.arange(150), WEIGHT.astype(int))
     weighted = classifier(tol=1e-10).fit(X, y, WEIGHT)
     repeated = classifier(tol=1e-10).fit(X[rows], y[rows])
-    assert_allclose(weighted.coef_, repeated.coef_, rtol=0, atol=1e-7)
+    assert_allclose(weighted.primal_coef_, repeated.primal_coef_, rtol=0, atol=1e-7)
 
 
 @targets
@@ -248,13 +248,13 @@ def test_sparse_and_single_precision():
     holes = np.where(abs(X) > 0.5, X, 0.0)
     dense = classifier(tol=1e-10).fit(holes, FOUR)
     thin = classifier(tol=1e-10).fit(sparse.csr_matrix(holes), FOUR)
-    assert_allclose(thin.coef_, dense.coef_, rtol=0, atol=1e-8)
+    assert_allclose(thin.primal_coef_, dense.primal_coef_, rtol=0, atol=1e-8)
     assert_allclose(
         thin.predict_proba(sparse.csr_matrix(holes)), dense.predict_proba(holes),
         rtol=0, atol=1e-8,
     )  # fmt: skip
     single = classifier().fit(holes.astype(np.float32), FOUR)
-    assert single.coef_.dtype == single.intercept_.dtype == np.float32
+    assert single.primal_coef_.dtype == single.intercept_.dtype == np.float32
     found = single.predict_proba(holes.astype(np.float32))
     assert found.dtype == np.float32
     assert_allclose(found, dense.predict_proba(holes), rtol=0, atol=1e-3)
@@ -282,15 +282,15 @@ def test_every_feature_map_serves(features):
 def test_many_classes_and_rare_ones():
     y = np.append(np.arange(140) % 70, np.arange(10))
     model = classifier(alphas=[0.1, 1.0], cv=KFold(2)).fit(X, y)
-    assert model.coef_.shape == (70, 20)
-    assert_allclose(model.coef_.sum(axis=0), 0, atol=1e-10)
+    assert model.primal_coef_.shape == (70, 20)
+    assert_allclose(model.primal_coef_.sum(axis=0), 0, atol=1e-10)
     assert np.isfinite(model.best_score_)
 
 
 def test_separable_classes_have_finite_coefficients():
     model = classifier(fourier(400, gamma=10.0), alphas=1e-8, tol=1e-3)
     model.fit(X, TWO)
-    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.primal_coef_).all()
     assert model.score(X, TWO) == 1
 
 
@@ -320,7 +320,7 @@ def test_a_second_fit_forgets_the_first():
     model.set_params(alphas=0.1).fit(X, TWO)
     assert not hasattr(model, "alpha_path_")
     assert model.best_score_ is None
-    assert model.coef_.shape == (1, 20)
+    assert model.primal_coef_.shape == (1, 20)
 
 
 @pytest.mark.parametrize(

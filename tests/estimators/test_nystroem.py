@@ -360,11 +360,11 @@ def test_precomputed_kernels_in_ridge_and_search():
 def test_ridge_streams_the_features(rule):
     for model, y in ((KernelRidgeRegressor, Y), (KernelRidgeClassifier, Y > 0)):
         own = model(features(landmarks=rule), alphas=[0.1, 1.0, 10.0], cv=3).fit(X, y)
-        again = own.features_.transform(X) @ np.ravel(own.coef_) + own.intercept_
+        again = own.features_.transform(X) @ np.ravel(own.primal_coef_) + own.intercept_
         decisions = own.predict(X) if y is Y else own.decision_function(X)
         assert_allclose(decisions, again, atol=1e-9)
         single = clone(own).fit(X.astype(np.float32), y)
-        assert single.coef_.dtype == np.float32
+        assert single.primal_coef_.dtype == np.float32
         assert single.alpha_ == own.alpha_
 
 
@@ -384,7 +384,7 @@ def test_streaming_is_fit_on_the_features():
     model = KernelRidgeRegressor(features(), alphas=0.7).fit(X, Y)
     centred = Z - Z.mean(axis=0)
     coef = np.linalg.solve(centred.T @ centred + 0.7 * np.eye(20), centred.T @ Y)
-    assert_allclose(model.coef_, coef, rtol=1e-6)
+    assert_allclose(model.primal_coef_, coef, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -421,7 +421,7 @@ def test_a_header_that_asks_for_much_is_refused(tmp_path):
     surff.save(fitted(), path)
 
     def enlarge(schema, members):
-        name = attributes(schema)["coef_"]["file"]
+        name = attributes(schema)["primal_coef_"]["file"]
         members[name] = members[name].replace(b"(1, 16), }", b"(1, 10**9), }")
         members[name] = members[name].replace(b"(1, 10**9), }", b"(10000000000,), }", 1)
 
@@ -440,7 +440,7 @@ def test_one_array_read_many_times_is_refused(tmp_path):
     surff.save(fitted(), path)
 
     def repeat(schema, members):
-        part = attributes(schema)["coef_"]
+        part = attributes(schema)["primal_coef_"]
         put(members, part, np.zeros(2**20))
         for number in range(100):
             add(schema, f"copy{number}_", {**part, "__id__": number + 1})
@@ -554,11 +554,13 @@ def drop(name, *parts):
 
 
 CONTRADICTIONS = {
-    "coef_ too long": change_array("coef_", np.ones((1, 17))),
-    "coef_ of text": change_array("coef_", np.full((1, 16), "x")),
-    "coef_ not finite": change_array("coef_", np.full((1, 16), np.nan)),
-    "coef_ of other bytes": change_array("coef_", np.ones((1, 16), ">f8")),
-    "coef_ gone": drop("coef_"),
+    "primal_coef_ too long": change_array("primal_coef_", np.ones((1, 17))),
+    "primal_coef_ of text": change_array("primal_coef_", np.full((1, 16), "x")),
+    "primal_coef_ not finite": change_array("primal_coef_", np.full((1, 16), np.nan)),
+    "primal_coef_ of other bytes": change_array(
+        "primal_coef_", np.ones((1, 16), ">f8")
+    ),
+    "primal_coef_ gone": drop("primal_coef_"),
     "intercept_": change_array("intercept_", np.ones(2)),
     "classes_": change_array("classes_", np.array(["a", "b", "c"])),
     "classes_ twice": change_array("classes_", np.array(["a", "a"])),
@@ -690,8 +692,8 @@ def test_a_random_state_outside_its_words_is_refused(tmp_path):
 @needs_skops
 def test_a_contradictory_model_is_not_saved(tmp_path):
     model = fitted()
-    model.coef_ = model.coef_[:, 1:]
-    with pytest.raises(ModelFileError, match=r"model\.skops.*coef_"):
+    model.primal_coef_ = model.primal_coef_[:, 1:]
+    with pytest.raises(ModelFileError, match=r"model\.skops.*primal_coef_"):
         surff.save(model, tmp_path / "model.skops")
     assert not list(tmp_path.iterdir())
 
@@ -798,8 +800,8 @@ def test_the_inside_of_a_frozen_model_is_checked(tmp_path):
     surff.save(make_pipeline(StandardScaler(), FrozenEstimator(classifier())), path)
     model = make_pipeline(StandardScaler(), FrozenEstimator(classifier().fit(X, y)))
     model[0].fit(X)
-    model[1].estimator.coef_ = np.ones((1, 3))
-    with pytest.raises(ModelFileError, match="coef_"):
+    model[1].estimator.primal_coef_ = np.ones((1, 3))
+    with pytest.raises(ModelFileError, match="primal_coef_"):
         surff.save(model, path)
 
 

@@ -82,8 +82,8 @@ def test_regression_is_ridge_on_the_features(solver, fit_intercept, target):
     ).fit(X, target)
     ridge = Ridge(0.7, fit_intercept=fit_intercept)
     reference = make_pipeline(features(), ridge).fit(X, target)
-    assert model.coef_.shape == np.shape(reference[-1].coef_)
-    assert_allclose(model.coef_, reference[-1].coef_, rtol=1e-8)
+    assert model.primal_coef_.shape == np.shape(reference[-1].coef_)
+    assert_allclose(model.primal_coef_, reference[-1].coef_, rtol=1e-8)
     expected = reference[-1].intercept_ + np.zeros_like(model.intercept_)
     assert_allclose(model.intercept_, expected, rtol=1e-8)
     assert np.shape(model.intercept_) == target.shape[1:]
@@ -107,9 +107,9 @@ def test_classification_is_one_vs_rest_ridge_on_the_features(fit_intercept, labe
     reference = make_pipeline(features(), ridge).fit(X, labels)
     assert_array_equal(model.classes_, reference.classes_)
     assert model.classes_.dtype == labels.dtype
-    assert_allclose(model.coef_, np.atleast_2d(reference[-1].coef_), rtol=1e-8)
+    assert_allclose(model.primal_coef_, np.atleast_2d(reference[-1].coef_), rtol=1e-8)
     n_columns = 1 if len(model.classes_) == 2 else len(model.classes_)
-    assert model.coef_.shape == (n_columns, 16)
+    assert model.primal_coef_.shape == (n_columns, 16)
     assert model.intercept_.shape == (n_columns,)
     decisions = reference.decision_function(X)
     assert_allclose(model.decision_function(X), decisions, rtol=1e-8, atol=1e-10)
@@ -276,10 +276,10 @@ def test_weights_repeat_rows(Model, select, dense):
     assert_allclose(one.features_.frequencies_, other.features_.frequencies_, rtol=1e-9)
     assert_allclose(one.alpha_path_.scores, other.alpha_path_.scores, rtol=1e-7)
     assert one.alpha_ == other.alpha_
-    assert_allclose(one.coef_, other.coef_, rtol=1e-6)
+    assert_allclose(one.primal_coef_, other.primal_coef_, rtol=1e-6)
     assert_allclose(one.intercept_, other.intercept_, rtol=1e-6)
     plain = Model(kept, alphas=ALPHAS, cv=folds).fit(form(X), target)
-    assert abs(plain.coef_ - one.coef_).max() > 1e-3
+    assert abs(plain.primal_coef_ - one.primal_coef_).max() > 1e-3
 
 
 # Every pair of solver, criterion and selection.
@@ -300,7 +300,7 @@ def test_a_weight_repeats_a_row(Model, solver, cv, select):
     rows = np.repeat(np.arange(90), WEIGHT)
     other = clone(model).fit(X[rows], TARGETS[Model][rows])
     assert one.alpha_ == other.alpha_
-    assert_allclose(one.coef_, other.coef_, rtol=1e-6, atol=1e-9)
+    assert_allclose(one.primal_coef_, other.primal_coef_, rtol=1e-6, atol=1e-9)
     assert_allclose(one.intercept_, other.intercept_, rtol=1e-6, atol=1e-9)
 
 
@@ -310,7 +310,7 @@ def test_weights_of_inverse_variance_are_generalised_least_squares():
     model = KernelRidgeRegressor(features(), alphas=0.7).fit(X, Y, 1 / variance)
     Z = model.features_.transform(X)
     expected = Ridge(0.7).fit(Z, Y, sample_weight=1 / variance)
-    assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
+    assert_allclose(model.primal_coef_, expected.coef_, rtol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -401,7 +401,7 @@ def test_outputs_are_fitted_as_if_alone():
     model = KernelRidgeRegressor(features(), alphas=0.7).fit(X, both)
     for j in range(2):
         single = KernelRidgeRegressor(features(), alphas=0.7).fit(X, both[:, j])
-        assert_allclose(model.coef_[j], single.coef_, rtol=1e-9)
+        assert_allclose(model.primal_coef_[j], single.primal_coef_, rtol=1e-9)
         assert_allclose(model.predict(X)[:, j], single.predict(X), rtol=1e-9)
     column = KernelRidgeRegressor(features(), alphas=0.7).fit(X, both[:, :1])
     assert column.predict(X).shape == (90, 1)
@@ -413,11 +413,11 @@ def test_single_precision_stays_and_is_close(Model):
     target = TARGETS[Model]
     single = Model(features(), alphas=0.7).fit(X.astype(np.float32), target)
     double = Model(features(), alphas=0.7).fit(X, target)
-    assert single.coef_.dtype == np.float32
+    assert single.primal_coef_.dtype == np.float32
     assert single.intercept_.dtype == np.float32
-    assert double.coef_.dtype == np.float64
+    assert double.primal_coef_.dtype == np.float64
     # Features differ by float32 rounding, a system of condition about 100 amplifies it.
-    assert_allclose(single.coef_, double.coef_, rtol=1e-3, atol=1e-4)
+    assert_allclose(single.primal_coef_, double.primal_coef_, rtol=1e-3, atol=1e-4)
     method = "predict" if Model is KernelRidgeRegressor else "decision_function"
     decisions = getattr(single, method)(X.astype(np.float32))
     assert decisions.dtype == np.float32
@@ -439,7 +439,7 @@ def test_sparse_equals_dense(Model, form, maps):
     target = TARGETS[Model]
     dense = Model(maps, alphas=ALPHAS).fit(holes, target)
     thin = Model(maps, alphas=ALPHAS).fit(form(holes), target)
-    assert_allclose(thin.coef_, dense.coef_, rtol=1e-8)
+    assert_allclose(thin.primal_coef_, dense.primal_coef_, rtol=1e-8)
     assert_allclose(thin.alpha_path_.scores, dense.alpha_path_.scores, rtol=1e-8)
     if Model is KernelRidgeRegressor:
         assert_allclose(thin.predict(form(holes)), dense.predict(holes), rtol=1e-8)
@@ -458,7 +458,7 @@ def test_any_block_size_gives_the_same_model(Model, scoring, monkeypatch):
     predictions = one.predict(many)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)  # 128 rows a block
     other = Model(features(), **parameters).fit(many, target)
-    assert_allclose(other.coef_, one.coef_, rtol=1e-7)
+    assert_allclose(other.primal_coef_, one.primal_coef_, rtol=1e-7)
     assert_allclose(other.alpha_path_.scores, one.alpha_path_.scores, rtol=1e-9)
     if Model is KernelRidgeRegressor:
         assert_allclose(other.predict(many), predictions, rtol=1e-8)
@@ -470,7 +470,7 @@ def test_the_default_features_are_the_transformers_defaults():
     model = KernelRidgeRegressor(alphas=0.7).fit(X, Y)
     assert model.features is None
     assert isinstance(model.features_, FourierFeatures)
-    assert model.coef_.shape == (256,)
+    assert model.primal_coef_.shape == (256,)
 
 
 @models
@@ -608,7 +608,9 @@ def test_no_regularisation_and_a_singular_matrix(data, fit_intercept):
     mean = target.mean() if fit_intercept else 0.0
     expected = np.linalg.pinv(Z - centre, rcond=1e-10) @ (target - mean)
     # The minimum-norm solution, through a Gram matrix of squared condition.
-    assert_allclose(model.coef_, expected, rtol=0, atol=1e-4 * abs(expected).max())
+    assert_allclose(
+        model.primal_coef_, expected, rtol=0, atol=1e-4 * abs(expected).max()
+    )
     assert_allclose(model.predict(rows), target, rtol=0, atol=1e-4 * np.ptp(target))
 
 
@@ -652,7 +654,7 @@ def test_constant_features_leave_the_mean():
 def test_a_target_far_from_zero_loses_no_digits():
     near = KernelRidgeRegressor(features(), alphas=ALPHAS).fit(X, Y)
     far = KernelRidgeRegressor(features(), alphas=ALPHAS).fit(X, Y + 1e6)
-    assert_allclose(far.coef_, near.coef_, rtol=1e-6)
+    assert_allclose(far.primal_coef_, near.primal_coef_, rtol=1e-6)
     assert_allclose(far.alpha_path_.scores, near.alpha_path_.scores, rtol=1e-6)
     assert_allclose(far.predict(X) - 1e6, near.predict(X), atol=1e-6)
 

@@ -90,7 +90,7 @@ def test_streams_and_pieces_have_the_same_evidence(weighted):
     model = KernelRidgeRegressor(frozen, cv="evidence").fit(X, Y, weight)
     stream = clone(model).fit_stream(ArrayRows(X, Y, weight))
     assert_allclose(stream.best_score_, model.best_score_, rtol=1e-10)
-    assert_allclose(stream.coef_, model.coef_, rtol=1e-5, atol=1e-7)
+    assert_allclose(stream.primal_coef_, model.primal_coef_, rtol=1e-5, atol=1e-7)
     pieces = clone(model)
     for part in (slice(0, 60), slice(60, 150)):
         some = None if weight is None else weight[part]

@@ -56,7 +56,7 @@ def why_not(model):
 
 def assert_same(model, reference, rtol=1e-10):
     """Coefficients and intercepts agree relative to their largest."""
-    for name in ("coef_", "intercept_"):
+    for name in ("primal_coef_", "intercept_"):
         ours, theirs = getattr(model, name), getattr(reference, name)
         assert np.shape(ours) == np.shape(theirs)
         assert_allclose(ours, theirs, rtol=0, atol=rtol * np.abs(theirs).max())
@@ -119,7 +119,7 @@ def test_going_on_after_a_fit(Model):
     assert_same(model, reference)
     # And after another fit it begins anew.
     model.fit(X, target)
-    assert_array_equal(model.coef_, reference.coef_)
+    assert_array_equal(model.primal_coef_, reference.primal_coef_)
 
 
 @models
@@ -149,7 +149,7 @@ def test_sparse_and_single_precision_pieces(Model):
         Model(features(), alphas=0.7), 7, target, data=holes.astype(np.float32),
         **CLASSES[Model],
     )  # fmt: skip
-    assert single.coef_.dtype == np.float32
+    assert single.primal_coef_.dtype == np.float32
     assert_same(single, reference, 1e-3)
 
 
@@ -189,8 +189,8 @@ def test_merged_parts_give_the_coefficients_of_a_fit(n_parts):
     for part in parts[::-1]:
         total.merge(part)
     coef, intercept = solve(total.centred(True), 0.7)
-    scale = abs(reference.coef_).max()
-    assert_allclose(coef[:, 0], reference.coef_, rtol=0, atol=1e-10 * scale)
+    scale = abs(reference.primal_coef_).max()
+    assert_allclose(coef[:, 0], reference.primal_coef_, rtol=0, atol=1e-10 * scale)
     assert intercept[0] + offset == pytest.approx(reference.intercept_, rel=1e-10)
     # What two fits kept can be merged as well.
     one, other = (
@@ -202,8 +202,8 @@ def test_merged_parts_give_the_coefficients_of_a_fit(n_parts):
     coef, _ = solve(one.equations_.merge(other.equations_).centred(False), 0.7)
     whole = KernelRidgeRegressor(features(), alphas=0.7, fit_intercept=False)
     whole.fit(X, Y)
-    scale = abs(whole.coef_).max()
-    assert_allclose(coef[:, 0], whole.coef_, rtol=0, atol=1e-10 * scale)
+    scale = abs(whole.primal_coef_).max()
+    assert_allclose(coef[:, 0], whole.primal_coef_, rtol=0, atol=1e-10 * scale)
 
 
 # -- classes ---------------------------------------------------------------------------
@@ -241,12 +241,12 @@ def test_classes_are_checked():
         model.partial_fit(X[:3], [15, 15, 15])
     model = KernelRidgeClassifier(features(), alphas=0.7)
     model.partial_fit(X[:9], THREE[:9], classes=[-5, 5, 15])
-    before = model.coef_.copy()
+    before = model.primal_coef_.copy()
     with pytest.raises(ValueError, match=r"classes=\[-5, 5, 15\], got \[7, 99\]"):
         model.partial_fit(X[:4], [7, 99, 5, 5])
     with pytest.raises(ValueError, match=r"classes must stay \[-5, 5, 15\].*got \[5"):
         model.partial_fit(X[:4], THREE[:4], classes=[5, 15])
-    assert_array_equal(model.coef_, before)
+    assert_array_equal(model.primal_coef_, before)
     assert model.equations_.weight_sum == 9
 
 

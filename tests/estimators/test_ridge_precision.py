@@ -59,11 +59,11 @@ def test_without_a_ridge_there_is_no_bound():
 )
 def test_auto_takes_float32_where_it_is_safe(monkeypatch, options, chosen):
     X, y = problem()
-    small = fitted(X, y, "auto", **options).coef_
+    small = fitted(X, y, "auto", **options).primal_coef_
     monkeypatch.setattr(_rows_fit, "LARGE_GRAM", 0.0)
-    auto = fitted(X, y, "auto", **options).coef_
-    assert_array_equal(auto, fitted(X, y, chosen, **options).coef_)
-    assert_array_equal(small, fitted(X, y, "float64", **options).coef_)
+    auto = fitted(X, y, "auto", **options).primal_coef_
+    assert_array_equal(auto, fitted(X, y, chosen, **options).primal_coef_)
+    assert_array_equal(small, fitted(X, y, "float64", **options).primal_coef_)
 
 
 def test_auto_counts_rows_by_their_weights(monkeypatch):
@@ -74,7 +74,7 @@ def test_auto_counts_rows_by_their_weights(monkeypatch):
         auto, other = (
             KernelRidgeRegressor(features, alphas=1.0, precision=precision)
             .fit(X, y, np.full(len(y), weight))
-            .coef_
+            .primal_coef_
             for precision in ("auto", chosen)
         )
         assert_array_equal(auto, other)
@@ -87,10 +87,13 @@ def test_float64_serves_float32_rows():
     exact = fitted(X.astype(np.float64), y.astype(np.float64), "float64", **options)
     wide = fitted(X, y, "float64", **options)
     narrow = fitted(X, y, "auto", **options)
-    assert wide.coef_.dtype == narrow.coef_.dtype == np.float32
+    assert wide.primal_coef_.dtype == narrow.primal_coef_.dtype == np.float32
 
     def error(model):
-        return np.abs(model.coef_ - exact.coef_).max() / np.abs(exact.coef_).max()
+        return (
+            np.abs(model.primal_coef_ - exact.primal_coef_).max()
+            / np.abs(exact.primal_coef_).max()
+        )
 
     # Targets are centred in their own type, and coefficients are rounded to it.
     assert error(wide) < 1e-5 < 1e-4 < error(narrow)
@@ -115,10 +118,14 @@ def test_mixed_precision_serves_every_map_and_form(features, form):
         KernelRidgeClassifier(features, precision=precision, **options).fit(form(X), y)
         for precision in ("float64", "mixed")
     )
-    assert mixed.coef_.dtype == np.float64
+    assert mixed.primal_coef_.dtype == np.float64
     assert mixed.alpha_ == exact.alpha_
-    assert_allclose(mixed.coef_, exact.coef_, atol=1e-3 * np.abs(exact.coef_).max())
-    assert np.any(mixed.coef_ != exact.coef_)
+    assert_allclose(
+        mixed.primal_coef_,
+        exact.primal_coef_,
+        atol=1e-3 * np.abs(exact.primal_coef_).max(),
+    )
+    assert np.any(mixed.primal_coef_ != exact.primal_coef_)
 
 
 def test_pieces_and_streams_are_mapped_in_the_precision_asked_for():
@@ -131,9 +138,11 @@ def test_pieces_and_streams_are_mapped_in_the_precision_asked_for():
     stream = KernelRidgeRegressor(features, alphas=1.0, precision="mixed")
     stream.fit_stream(ArrayRows(X, y))
     exact = fitted(X, y, "float64")
-    scale = np.abs(whole.coef_).max()
+    scale = np.abs(whole.primal_coef_).max()
     for model in (pieces, stream):
-        assert 1e-9 < np.abs(model.coef_ - exact.coef_).max() / scale < 1e-3
+        assert (
+            1e-9 < np.abs(model.primal_coef_ - exact.primal_coef_).max() / scale < 1e-3
+        )
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -127,7 +127,7 @@ def test_leave_one_out_equals_ridge_cv(fit_intercept, target):
     assert_allclose(model.alpha_path_.scores[:, 0], -errors, rtol=1e-8)
     assert model.alpha_ == reference.alpha_
     assert model.best_score_ == pytest.approx(reference.best_score_, rel=1e-8)
-    assert_allclose(model.coef_, reference.coef_, rtol=1e-7)
+    assert_allclose(model.primal_coef_, reference.coef_, rtol=1e-7)
 
 
 @intercepts
@@ -233,7 +233,7 @@ def test_no_alpha_is_chosen_that_the_solver_cannot_solve_for(Model, cv, dtype):
     rows = X.astype(dtype)
     target = X[:, 0] if Model is KernelRidgeRegressor else X[:, 0] > 0
     model = Model(features(200), cv=cv).fit(rows, target)
-    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.primal_coef_).all()
     scores = model.alpha_path_.scores[:, 0]
     if dtype == np.float32:
         assert np.isnan(scores[0])
@@ -287,7 +287,7 @@ def test_an_alpha_a_target_equals_separate_fits(cv, scoring, weighted):
         assert_allclose(
             model.alpha_path_.scores[:, :, j], alone.alpha_path_.scores, rtol=1e-8
         )
-        assert_allclose(model.coef_[j], alone.coef_, rtol=1e-8)
+        assert_allclose(model.primal_coef_[j], alone.primal_coef_, rtol=1e-8)
         assert model.intercept_[j] == pytest.approx(alone.intercept_, rel=1e-8)
         assert_allclose(model.predict(X)[:, j], alone.predict(X), rtol=1e-7)
         scores.append(alone.best_score_)
@@ -304,7 +304,7 @@ def test_an_alpha_a_target_grows_for_each():
     assert model.alpha_[1] > 10 * model.alpha_[0]
     one = KernelRidgeRegressor(features(), alpha_per_target=True).fit(X, Y)
     plain = KernelRidgeRegressor(features()).fit(X, Y)
-    assert_allclose(one.coef_, plain.coef_, rtol=1e-10)
+    assert_allclose(one.primal_coef_, plain.primal_coef_, rtol=1e-10)
     assert one.predict(X).shape == (60,)
 
 
@@ -347,7 +347,7 @@ def test_gammas_equal_a_loop_of_fits(Model, cv, select):
     assert model.features_.gamma_ == best
     assert model.best_score_ == scores[best]
     assert model.alpha_ == fits[best].alpha_
-    assert_array_equal(model.coef_, fits[best].coef_)
+    assert_array_equal(model.primal_coef_, fits[best].primal_coef_)
     assert_array_equal(model.alpha_path_.scores, fits[best].alpha_path_.scores)
     # One draw of directions, stretched.
     if select is None:
@@ -423,14 +423,14 @@ def test_frozen_features_are_used_as_they_are(Model, select):
     assert model.features_ is fitted
     assert_array_equal(fitted.frequencies_, frequencies)
     again = clone(model).fit(X, TARGETS[Model])
-    assert_array_equal(model.coef_, again.coef_)
+    assert_array_equal(model.primal_coef_, again.primal_coef_)
     Z = fitted.transform(X)
     ridge = Ridge if Model is KernelRidgeRegressor else RidgeClassifier
     reference = ridge(model.alpha_).fit(Z, TARGETS[Model])
-    assert_allclose(np.ravel(model.coef_), np.ravel(reference.coef_), rtol=1e-7)
+    assert_allclose(np.ravel(model.primal_coef_), np.ravel(reference.coef_), rtol=1e-7)
     # Fitted anew to all rows they would be others.
     other = Model(features(select=select), alphas=ALPHAS).fit(X, TARGETS[Model])
-    assert abs(other.coef_ - model.coef_).max() > 1e-6
+    assert abs(other.primal_coef_ - model.primal_coef_).max() > 1e-6
 
 
 @models
@@ -450,7 +450,7 @@ def test_leave_one_out_is_defined_where_leverage_is_one():
     with pytest.warns(UserWarning, match="singular to working precision"):
         model.fit(X, Y)
     assert model.alpha_ == 0.7
-    assert linalg.norm(model.coef_) < 1e3
+    assert linalg.norm(model.primal_coef_) < 1e3
 
 
 @pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error", "accuracy"])
@@ -576,7 +576,7 @@ def test_tiny_alphas_do_not_explode(cv, n_components, solver, alphas):
         assert alphas != "auto"
         assert re.search("add larger alphas|increase alphas", refusal)
         return
-    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.primal_coef_).all()
     # Least squares is no worse than the mean, on the rows it is fitted to.
     assert model.score(rows, target) > -1e-6
     assert abs(model.predict(rows)).max() < 3 * abs(target).max()

@@ -93,7 +93,7 @@ def test_a_weight_repeats_a_row_in_probabilities():
 def test_probability_changes_nothing_else():
     plain = KernelRidgeClassifier(features(), alphas=ALPHAS).fit(X, THREE)
     model = classifier(alphas=ALPHAS).fit(X, THREE)
-    assert_array_equal(model.coef_, plain.coef_)
+    assert_array_equal(model.primal_coef_, plain.primal_coef_)
     assert_array_equal(model.predict(NEW), plain.predict(NEW))
     assert model.best_score_ == plain.best_score_
     two = classifier().fit(X, TWO)
@@ -251,14 +251,14 @@ def test_intervals_cover_what_they_say_on_real_data(real_data):
 
 def test_labels_are_fitted_as_if_alone():
     model = KernelRidgeClassifier(features(), alphas=0.7).fit(X, LABELS)
-    assert model.coef_.shape == (3, 16)
+    assert model.primal_coef_.shape == (3, 16)
     assert_array_equal(model.classes_, [0, 1, 2])
     predicted = model.predict(NEW)
     assert predicted.shape == (20, 3)
     assert predicted.dtype.kind == "i"
     for j in range(3):
         alone = KernelRidgeClassifier(features(), alphas=0.7).fit(X, LABELS[:, j])
-        assert_allclose(model.coef_[j], alone.coef_[0], rtol=1e-9)
+        assert_allclose(model.primal_coef_[j], alone.primal_coef_[0], rtol=1e-9)
         assert_array_equal(predicted[:, j], alone.predict(NEW))
         assert_allclose(
             model.decision_function(NEW)[:, j], alone.decision_function(NEW), rtol=1e-8

@@ -339,9 +339,9 @@ def test_weights_are_routed_in_a_pipeline(Model, to_features):
     scaled = StandardScaler().fit(X, sample_weight=WEIGHT if to_features else None)
     expected = Model(fourier(), alphas=0.7)
     expected.fit(scaled.transform(X), target, sample_weight=WEIGHT)
-    assert_allclose(pipeline[-1].coef_, expected.coef_, rtol=1e-10)
+    assert_allclose(pipeline[-1].primal_coef_, expected.primal_coef_, rtol=1e-10)
     plain = Model(fourier(), alphas=0.7).fit(scaled.transform(X), target)
-    assert abs(plain.coef_ - expected.coef_).max() > 1e-3
+    assert abs(plain.primal_coef_ - expected.primal_coef_).max() > 1e-3
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_results_are_the_same_to_the_bit(capsys):
     lines = clone(silent).set_params(verbose=1, max_time=1e6).fit(X, y)
     for other in (watching, lines):
         assert_array_equal(other.features_.frequencies_, silent.features_.frequencies_)
-        assert_array_equal(other.coef_, silent.coef_)
+        assert_array_equal(other.primal_coef_, silent.primal_coef_)
         assert other.gamma_path_ == silent.gamma_path_
     assert ("gammas", "adapt") in names_of(seen)
     assert ("gammas", "folds", "adapt") in names_of(seen)

@@ -99,9 +99,9 @@ def features(n_components=40, **options):
 
 def assert_same(model, expected, rtol=1e-10):
     """Equal to rounding of the largest coefficient, and of the same shapes."""
-    assert model.coef_.shape == expected.coef_.shape
-    atol = rtol * abs(expected.coef_).max()
-    assert_allclose(model.coef_, expected.coef_, rtol=0, atol=atol)
+    assert model.primal_coef_.shape == expected.primal_coef_.shape
+    atol = rtol * abs(expected.primal_coef_).max()
+    assert_allclose(model.primal_coef_, expected.primal_coef_, rtol=0, atol=atol)
     assert_allclose(model.intercept_, expected.intercept_, rtol=rtol)
     assert_allclose(model.alpha_, expected.alpha_, rtol=rtol)
     if expected.best_score_ is not None:
@@ -146,7 +146,7 @@ def test_float32_rows_stay_float32():
     X32 = X.astype(np.float32)
     local = KernelRidgeRegressor(features(), alphas=0.7).fit(X32, Y)
     model = clone(local).fit(*arrays(X32, weight=None))
-    assert model.coef_.dtype == model.predict(arrays(X32)[0]).dtype == np.float32
+    assert model.primal_coef_.dtype == model.predict(arrays(X32)[0]).dtype == np.float32
     # Sums of float32 products in another order.
     assert_same(model, local, rtol=1e-3)
 
@@ -399,10 +399,10 @@ def test_bad_rows_are_named_and_change_nothing():
     bad[803, 1] = np.nan
     rows, y, weight = arrays(bad)
     model = KernelRidgeRegressor(features(), alphas=0.7).fit(X, Y)
-    before = model.coef_.copy()
+    before = model.primal_coef_.copy()
     with pytest.raises(SourceError, match="block 3, row 2: column 1 of X is NaN"):
         model.fit(rows, y)
-    assert_array_equal(model.coef_, before)
+    assert_array_equal(model.primal_coef_, before)
     with pytest.raises(SourceError, match=r"sample_weight must be \d+ numbers >= 0"):
         model.fit(arrays()[0], y, -weight)
     with pytest.raises(SourceError, match="no y to fit"):
@@ -549,7 +549,7 @@ def test_a_watched_fit_counts_the_rows_on_workers(where, request):
     collections = arrays()[:2]
     model.fit(*collections)
     watching.fit(*collections)
-    assert_array_equal(watching.coef_, model.coef_)
+    assert_array_equal(watching.primal_coef_, model.primal_coef_)
     passes = [progress for progress in seen if progress.finished]
     assert {(progress.names, progress.total) for progress in passes} == {(("pass",), N)}
     done = {progress.done for progress in passes}

@@ -440,7 +440,7 @@ def test_files_that_change_between_passes_are_named(tmp_path, kind, what):
     message = "changed while it was" if what == "rewritten" else "cannot be read"
     with pytest.raises(SourceError, match=rf"rows.{kind}: .*{message}|No such file"):
         model.fit_stream(changing(source, change))
-    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "primal_coef_")
 
 
 def test_a_source_may_be_used_again_after_its_files_were_written_again(csv_file):

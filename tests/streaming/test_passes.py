@@ -71,11 +71,13 @@ def no_readers():
 
 def assert_same(model, expected, rtol=1e-10):
     """Equal to rounding of the largest coefficient, and of the same shapes."""
-    scale = np.abs(expected.coef_).max()
-    assert_allclose(model.coef_, expected.coef_, rtol=0, atol=rtol * scale)
+    scale = np.abs(expected.primal_coef_).max()
+    assert_allclose(
+        model.primal_coef_, expected.primal_coef_, rtol=0, atol=rtol * scale
+    )
     assert_allclose(model.intercept_, expected.intercept_, rtol=rtol, atol=rtol * scale)
     assert np.shape(model.intercept_) == np.shape(expected.intercept_)
-    assert np.shape(model.coef_) == np.shape(expected.coef_)
+    assert np.shape(model.primal_coef_) == np.shape(expected.primal_coef_)
 
 
 # The same as fit
@@ -158,7 +160,7 @@ def test_two_classes_and_multilabel_targets_have_the_shapes_of_fit():
 def test_the_type_of_the_data_is_kept(dtype):
     source = rows(data=X.astype(dtype))
     model = KernelRidgeRegressor(features(), alphas=0.7).fit_stream(source)
-    assert model.coef_.dtype == model.predict(X.astype(dtype)).dtype == dtype
+    assert model.primal_coef_.dtype == model.predict(X.astype(dtype)).dtype == dtype
     expected = KernelRidgeRegressor(features(), alphas=0.7).fit(X, Y, WEIGHT)
     assert_allclose(model.predict(X), expected.predict(X), rtol=1e-3, atol=1e-3)
 
@@ -171,7 +173,7 @@ def test_sparse_rows_stay_sparse(gamma):
     maps = features(gamma=gamma)
     model = KernelRidgeRegressor(maps, alphas=0.7).fit_stream(rows(data=data))
     expected = KernelRidgeRegressor(maps, alphas=0.7).fit(data, Y, WEIGHT)
-    assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
+    assert_allclose(model.primal_coef_, expected.primal_coef_, rtol=1e-8)
     parts = list(model.predict_stream(ArrayRows(data, block_rows=99)))
     assert_allclose(np.concatenate(parts), model.predict(data), rtol=1e-12)
 

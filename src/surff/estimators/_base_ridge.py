@@ -189,7 +189,7 @@ class BaseKernelRidge(WithLeaves):
         solution = fit.by_passes(data, alphas, data.feature_map)
         targets = np.arange(data.Y.shape[1])
         of_target = np.broadcast_to(of_target.ravel(), targets.shape)
-        self.coef_ = solution.coefs[:, of_target, targets].T.astype(X.dtype)
+        self.primal_coef_ = solution.coefs[:, of_target, targets].T.astype(X.dtype)
         intercept = solution.intercepts[of_target, targets] + data.offset
         self.intercept_ = intercept.astype(X.dtype)
         self.n_iter_ = max(1, solution.n_iter)
@@ -223,7 +223,7 @@ class BaseKernelRidge(WithLeaves):
         else:
             coef, intercept = solve(centred, self.alpha_, solver, overwrite)
         offset = choice.data.offset
-        self.coef_ = asarray_like(coef.T, like)
+        self.primal_coef_ = asarray_like(coef.T, like)
         self.intercept_ = asarray_like(intercept + offset, like)
         self.n_iter_ = 1
         if self.keep_equations:
@@ -245,7 +245,7 @@ class BaseKernelRidge(WithLeaves):
     def _partial_fit(self, X, Y, sample_weight):
         """Add rows to the normal equations and solve again."""
         if not hasattr(self, "equations_"):
-            if hasattr(self, "coef_"):
+            if hasattr(self, "primal_coef_"):
                 raise ValueError(
                     "partial_fit cannot go on from a fit whose normal equations were "
                     "not kept; fit with keep_equations=True."

@@ -346,9 +346,9 @@ def _check_linear(model: Any):
     if isinstance(features, FourierFeatures):
         reach = max(1.0, float(np.sqrt(features.importance_weights_.max())))
     with np.errstate(over="ignore"):
-        size = float(np.abs(model.coef_).max()) * m * reach
+        size = float(np.abs(model.primal_coef_).max()) * m * reach
     size += float(np.abs(model.intercept_).max())
-    _no_overflow(model, "coef_", size, model.coef_.dtype)
+    _no_overflow(model, "primal_coef_", size, model.primal_coef_.dtype)
     if "leaves_" in vars(model):
         _check_leaves(model, m, k, reach)
     if "leaf_sums_" in vars(model):
@@ -443,14 +443,14 @@ def _check_folds_of(model: Any, n_features: int, m: int, k: int):
 
 def _check_coefficients(model: Any, m: int):
     """Coefficients, intercepts and classes; the number of targets."""
-    if np.ndim(model.coef_) == 1:
-        _require("classes_" not in vars(model), model, "coef_", "of two axes")
-        _array(model, "coef_", (m,))
+    if np.ndim(model.primal_coef_) == 1:
+        _require("classes_" not in vars(model), model, "primal_coef_", "of two axes")
+        _array(model, "primal_coef_", (m,))
         _number(model, "intercept_")
         return 1
-    k = len(_array(model, "coef_", (None, m)))
+    k = len(_array(model, "primal_coef_", (None, m)))
     _array(model, "intercept_", (k,))
-    _require(k >= 1, model, "coef_", "of one target at least")
+    _require(k >= 1, model, "primal_coef_", "of one target at least")
     if isinstance(model, KernelRidgeClassifier | KernelLogisticClassifier):
         _check_classes(model, k)
     return k
@@ -477,7 +477,7 @@ def _check_leaves(model: Any, m: int, k: int, reach: float):
             size = float(np.abs(coef).max()) * m * reach
             size += float(np.abs(intercept).max())
             size *= partition.n_trees
-    _no_overflow(leaves, "coef", size, model.coef_.dtype)
+    _no_overflow(leaves, "coef", size, model.primal_coef_.dtype)
     _require(
         np.ndim(leaves.alpha) == 0 and leaves.alpha > 0, leaves, "alpha", "positive"
     )

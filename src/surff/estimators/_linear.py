@@ -5,6 +5,7 @@ features, block by block. The models add what is minimised.
 """
 
 import itertools
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from array_api_compat import device
@@ -207,16 +208,30 @@ def splits_of(cv, X, y, sample_weight, are_labels):
 
 
 class LinearOnFeatures(LoadsOlder):
-    """A model ``features_(X) @ coef_.T + intercept_``, whose features are not stored.
+    """A model ``features_(X) @ primal_coef_.T + intercept_``; no features are stored.
 
     Subclasses have a parameter ``features``.
     """
+
+    _renamed: ClassVar[dict[str, str]] = {"coef_": "primal_coef_"}
+
+    @property
+    def coef_(self) -> NoReturn:
+        """No attribute of these models: it would be taken for one number per column.
+
+        `sklearn.feature_selection.SelectFromModel` and others look for it first.
+        """
+        raise AttributeError(
+            f"{type(self).__name__} has no coef_, one coefficient per column of X: its "
+            "coefficients belong to the components of features_, and are primal_coef_; "
+            "what the columns of X count for is feature_importances_."
+        )
 
     def _decisions(self, X):
         """Linear predictions of checked rows, shape (n_samples, k)."""
         feature_map = self.features_.feature_map().astype(X.dtype)
         xp = namespace_of(X)
-        coef = xp.asarray(self.coef_, dtype=X.dtype)
+        coef = xp.asarray(self.primal_coef_, dtype=X.dtype)
         coef = xp.matrix_transpose(xp.reshape(coef, (-1, feature_map.n_components)))
         k = coef.shape[1]
         decisions = xp.empty((X.shape[0], k), dtype=X.dtype, device=device(coef))
@@ -232,7 +247,7 @@ class LinearOnFeatures(LoadsOlder):
         """Rows that a method was called with."""
         check_is_fitted(self)
         X = validated(self, X, reset=False)
-        check_same_place(self, self.coef_, X, method)
+        check_same_place(self, self.primal_coef_, X, method)
         return X
 
     @staticmethod

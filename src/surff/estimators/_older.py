@@ -1,6 +1,7 @@
 """What of an estimator is saved, and models that an earlier version has saved."""
 
 import inspect
+from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
@@ -10,7 +11,8 @@ __all__ = ["LoadsOlder"]
 class LoadsOlder(BaseEstimator):
     """An estimator that takes the state of earlier versions.
 
-    Parameters that a state lacks, because they came later, get their defaults. A hook
+    Parameters that a state lacks, because they came later, get their defaults, and
+    attributes that have been renamed their new names. A hook
     in ``verbose`` belongs to this process and is not saved.
     """
 
@@ -20,9 +22,15 @@ class LoadsOlder(BaseEstimator):
             state = {**state, "verbose": 0}
         return state
 
+    #: New names of attributes by the old ones.
+    _renamed: ClassVar[dict[str, str]] = {}
+
     def __setstate__(self, state):
         if isinstance(state, dict):
             state = {**_defaults(type(self)), **state}
+            for old, new in self._renamed.items():
+                if old in state and new not in state:
+                    state[new] = state.pop(old)
         super().__setstate__(state)
 
 

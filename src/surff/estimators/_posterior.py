@@ -159,7 +159,7 @@ class PosteriorOfRidge(LinearOnFeatures):
                 f"namespace {namespace_of(X).__name__}."
             )
         parts = self._posteriors("sample_y")
-        coef = np.atleast_2d(self.coef_).astype(np.float64)
+        coef = np.atleast_2d(self.primal_coef_).astype(np.float64)
         rng = np.random.default_rng(
             check_random_state(random_state).randint(0, 2**31 - 1, size=4)
         )
@@ -173,7 +173,7 @@ class PosteriorOfRidge(LinearOnFeatures):
             values[block] = (Z @ flat).reshape(len(Z), k, n_samples) + level
 
         each_block(evaluate, self.features_.feature_map().astype(X.dtype), X)
-        return values[:, 0] if np.ndim(self.coef_) == 1 else values
+        return values[:, 0] if np.ndim(self.primal_coef_) == 1 else values
 
     def log_marginal_likelihood(
         self,
@@ -223,7 +223,7 @@ class PosteriorOfRidge(LinearOnFeatures):
                 raise ValueError(f"{name} must be positive, got {values!r}.")
         found = likelihood(self.equations_, self._had_intercept())
         value, slopes = _at_own_alphas(found, alphas, noise_variance)
-        if np.ndim(self.coef_) == 1:
+        if np.ndim(self.primal_coef_) == 1:
             value, slopes = float(value[0]), slopes[:, 0]
         return (value, slopes) if eval_gradient else value
 

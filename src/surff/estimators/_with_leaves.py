@@ -62,7 +62,7 @@ class WithLeaves(LinearOnFeatures):
     def _take_leaves(self, choice, leaves, like):
         """Fit leaf heads besides the common one, and set both."""
         data = choice.data
-        coef = self.coef_.T.reshape(-1, len(data.offset)).astype(np.float64)
+        coef = self.primal_coef_.T.reshape(-1, len(data.offset)).astype(np.float64)
         common = coef, np.asarray(self.intercept_, np.float64) - data.offset
         rows = self._rows_of_leaves(choice, data.X, data.Y, data.sample_weight)
         fit = fit_leaves(rows, choice.total, leaves, self._is_classifier, common)
@@ -71,7 +71,7 @@ class WithLeaves(LinearOnFeatures):
     def _set_leaves(self, fit, offset, like):
         """Set the heads of a fit; arrays such as ``like``."""
         if fit.leaves.partition is not None:
-            self.coef_ = fit.coef.T.astype(like.dtype)
+            self.primal_coef_ = fit.coef.T.astype(like.dtype)
             self.intercept_ = (fit.intercept + offset).astype(like.dtype)
         self.leaves_ = fit.leaves._replace(
             coef=np.ascontiguousarray(fit.leaves.coef, dtype=like.dtype),
@@ -171,7 +171,7 @@ def leaf_decisions(model: Any, X: Any) -> np.ndarray:
     coef = np.require(coef, X.dtype, list("CA"))
     intercept = np.require(intercept, X.dtype, list("CA"))
     k, m = coef.shape[1:]
-    common = np.asarray(model.coef_, X.dtype).reshape(k, m).T
+    common = np.asarray(model.primal_coef_, X.dtype).reshape(k, m).T
     decisions = np.empty((X.shape[0], k), X.dtype)
     decisions[:] = np.asarray(model.intercept_, X.dtype)
 

@@ -121,7 +121,7 @@ class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LoadsOlder, AB
     ...         return Powers(self.degree, np.float64)
     >>> X = np.linspace(-1, 1, 50)[:, None]
     >>> model = KernelRidgeRegressor(PowerFeatures(), alphas=1e-9).fit(X, X[:, 0] ** 3)
-    >>> np.allclose(model.coef_, [0, 0, 1], atol=1e-3)
+    >>> np.allclose(model.primal_coef_, [0, 0, 1], atol=1e-3)
     True
     """
 

@@ -155,7 +155,7 @@ class LeafModel(NamedTuple):
     """Fitted leaf heads, ``leaves_`` of a model."""
 
     partition: Partition | None  # None for no leaves
-    coef: np.ndarray  # (n_leaves, k, m), what each leaf adds to ``coef_``
+    coef: np.ndarray  # (n_leaves, k, m), what each leaf adds to ``primal_coef_``
     intercept: np.ndarray  # (n_leaves, k)
     alpha: float  # that shrinks them; infinite for no leaves
     trials: np.ndarray  # (n_trials, 3): leaves, alpha, mean squared held-out error

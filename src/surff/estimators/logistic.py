@@ -94,7 +94,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
-    coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
+    primal_coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
         Coefficients; with more than two classes they sum to zero over the classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
@@ -250,7 +250,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
         )
         if not converged.all():
             self._warn()
-        self.coef_ = coefs[:, 0].T.astype(X.dtype)
+        self.primal_coef_ = coefs[:, 0].T.astype(X.dtype)
         self.intercept_ = intercepts[0].astype(X.dtype)
         return self
 

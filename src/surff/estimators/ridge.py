@@ -189,7 +189,7 @@ class KernelRidgeRegressor(
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_components,) or (n_targets, n_components)
+    primal_coef_ : ndarray of shape (n_components,) or (n_targets, n_components)
         Coefficients :math:`\beta`.
     intercept_ : float or ndarray of shape (n_targets,)
         Intercept b.
@@ -211,7 +211,7 @@ class KernelRidgeRegressor(
     equations_ : NormalEquations
         With ``keep_equations`` only, and not after conjugate gradients.
     leaves_ : LeafModel
-        With ``leaves`` only: the tree, what each leaf adds to ``coef_`` and
+        With ``leaves`` only: the tree, what each leaf adds to ``primal_coef_`` and
         ``intercept_``, its alpha, and the trials of the choice.
     n_iter_ : int
         Passes of conjugate gradients; 1 for the other solvers.
@@ -319,7 +319,10 @@ class KernelRidgeRegressor(
     def _unwrap(self, y):
         """Coefficients of a single target without the axis of targets."""
         if y.ndim == 1:
-            self.coef_, self.intercept_ = self.coef_[0, ...], self.intercept_[0]
+            self.primal_coef_, self.intercept_ = (
+                self.primal_coef_[0, ...],
+                self.intercept_[0],
+            )
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing(private=PRIVATE_RESULTS)
@@ -462,7 +465,7 @@ class KernelRidgeRegressor(
     def predict_checked(self, X: Array) -> Array:
         """Predict checked rows, with no look at their names or types."""
         decisions = self._decisions(X)
-        return decisions[:, 0] if np.ndim(self.coef_) == 1 else decisions
+        return decisions[:, 0] if np.ndim(self.primal_coef_) == 1 else decisions
 
     @over_blocks
     def predict(
@@ -589,7 +592,7 @@ class KernelRidgeClassifier(
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted; for a multilabel target the numbers of the labels.
-    coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
+    primal_coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
         Coefficients.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
@@ -612,7 +615,7 @@ class KernelRidgeClassifier(
     equations_ : NormalEquations
         With ``keep_equations`` only, and not after conjugate gradients.
     leaves_ : LeafModel
-        With ``leaves`` only: the tree, what each leaf adds to ``coef_`` and
+        With ``leaves`` only: the tree, what each leaf adds to ``primal_coef_`` and
         ``intercept_``, its alpha, and the trials of the choice.
     n_iter_ : int
         Passes of conjugate gradients; 1 for the other solvers.
