@@ -441,6 +441,20 @@ def table3(out: Out = Path("results")):
 
 
 @app.command(cls=SeveralValues)
+def report(
+    folder: Annotated[Path, typer.Argument(help="Where commands wrote results.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(
+        "report.html"
+    ),
+):
+    """One page of all results in a directory, to open in any browser, offline."""
+    from surff.experiments import write_report
+
+    with plain_errors(ValueError, ImportError):
+        typer.echo(str(write_report(folder, out)))
+
+
+@app.command(cls=SeveralValues)
 def demo(
     out: Annotated[Path, typer.Option(help="Directory for what it makes.")] = Path(
         "demo"

@@ -16,6 +16,7 @@ from surff.experiments.methods import *
 from surff.experiments.printed import *
 from surff.experiments.protocol import *
 from surff.experiments.render import *
+from surff.experiments.report_page import *
 from surff.experiments.runner import *
 from surff.experiments.statistics import *
 from surff.experiments.store import *

@@ -1,0 +1,261 @@
+"""One page from stored results that works offline: `surff report`.
+
+Every CSV file that a command has written becomes a section: charts of the value and of
+the time against the number of frequencies, one per data set, the printed accuracies
+beside the computed ones where there are some, and the whole table. Altair draws; its
+JavaScript is in the page, and so is all else.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from surff.experiments.figures import STYLES
+from surff.experiments.methods import NAMES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["report_page", "write_report"]
+
+#: Columns that a chart shows, the first that a file has, and what to call them.
+VALUES = {
+    "accuracy": "accuracy, %",
+    "score": "score, 100 accuracy or 100 R2",
+    "spectral": "spectral error of the kernel",
+}
+
+#: Columns with times, likewise.
+TIMES = {"fit_time": "seconds to fit", "generation_time": "seconds to generate"}
+
+#: Names of commands by the beginnings of their files.
+TITLES = {
+    "table2": "Accuracy (Table 2)",
+    "figure1": "Accuracy and errors (Figure 1)",
+    "methods": "Every method",
+    "benchmark": "Beside trees, networks and exact kernels",
+    "approximation": "Errors of the kernel",
+    "table3": "Features that theory asks for (Table 3)",
+}
+
+#: Colours of methods without a style of their own, in turn.
+MORE_COLOURS = (
+    *("#332288", "#117733", "#882255", "#999933", "#AA4499", "#661100"),
+    *("#8F5E00", "#5B8DEF", "#B03060", "#2F8F83"),
+)
+
+
+class Section(NamedTuple):
+    """What the page shows of one file."""
+
+    name: str
+    title: str
+    frame: pd.DataFrame
+    charts: list[tuple[str, dict]]  # what it shows, in words, and its specification
+
+
+def write_report(folder: Path | str, out: Path | str) -> Path:
+    """Write the page of all results in a folder and its folders.
+
+    Parameters
+    ----------
+    folder : path
+        Where commands have written CSV files.
+    out : path
+        The page.
+
+    Returns
+    -------
+    out : Path
+
+    Raises
+    ------
+    ValueError
+        If there are no results.
+    ImportError
+        Without the extra ``report``.
+    """
+    text, out = report_page(folder), Path(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    return out
+
+
+def report_page(folder: Path | str) -> str:
+    """Return the page as HTML; see `write_report`."""
+    try:
+        import altair
+        import vl_convert
+    except ImportError as error:
+        raise ImportError(
+            "a report needs altair and vl-convert-python: pip install 'surff[report]'"
+        ) from error
+    folder = Path(folder)
+    sections = [
+        section
+        for path in sorted(folder.rglob("*.csv"))
+        if (section := section_of(altair, path, folder)) is not None
+    ]
+    if not sections:
+        raise ValueError(
+            f"folder must hold CSV files that a command of surff has written, found "
+            f"none in {folder}."
+        )
+    specs = {}
+    body = [_section(number, part, specs) for number, part in enumerate(sections)]
+    contents = "".join(
+        f'<li><a href="#part-{number}">{html.escape(part.name)}: '
+        f"{html.escape(part.title)}</a></li>"
+        for number, part in enumerate(sections)
+    )
+    template = files("surff.experiments").joinpath("report_page.html")
+    parts = {
+        "folder": html.escape(folder.resolve().name),
+        "contents": contents,
+        "body": "".join(body),
+        # "</" would end the script that holds it.
+        "specs": json.dumps(specs).replace("</", "<\\/"),
+        "libraries": vl_convert.javascript_bundle().replace("</script", "<\\/script"),
+    }
+    page = template.read_text(encoding="utf-8")
+    for name, value in parts.items():
+        page = page.replace("{{ " + name + " }}", value)
+    return page
+
+
+def section_of(altair: Any, path: Path, folder: Path) -> Section | None:
+    """Return the section of a file; None if no command has written it."""
+    import pandas as pd
+
+    frame = pd.read_csv(path)
+    kind = path.stem.partition("-")[0]
+    if kind not in TITLES:
+        return None
+    name = path.relative_to(folder).with_suffix("").as_posix()
+    frame = frame.rename(columns={"task": "dataset"})
+    charts = []
+    if {"dataset", "method", "multiple"} <= {*frame.columns}:
+        frame["method"] = [NAMES.get(key, key) for key in frame["method"]]
+        for dataset, rows in frame.groupby("dataset", sort=False):
+            for columns in (VALUES, TIMES):
+                found = next((c for c in columns if c in rows), None)
+                if found is not None and rows[found].notna().any():
+                    label = columns[found]
+                    chart = line_chart(altair, rows, found, label, columns is TIMES)
+                    charts.append((f"{dataset}: {label}", chart))
+            if "printed_accuracy" in rows and rows["printed_accuracy"].notna().any():
+                charts.append((f"{dataset}: printed and computed", pairs(altair, rows)))
+    return Section(name, TITLES[kind], frame, charts)
+
+
+def colours(altair, methods):
+    """Scale from method to colour, the same in all charts."""
+    own = {NAMES.get(key, key): style["color"] for key, style in STYLES.items()}
+    missing = [method for method in methods if method not in own]
+    for number, method in enumerate(missing):
+        own[method] = MORE_COLOURS[number % len(MORE_COLOURS)]
+    return altair.Scale(domain=methods, range=[own[method] for method in methods])
+
+
+def line_chart(altair: Any, rows: pd.DataFrame, value: str, label: str, log: bool):
+    """Values against s, a line a method, with bars of one standard deviation.
+
+    Methods without frequencies are level lines.
+    """
+    methods = list(dict.fromkeys(rows["method"]))
+    toggle = altair.selection_point(fields=["method"], bind="legend", toggle="true")
+    spread = "std" if value in ("accuracy", "score") else f"{value}_std"
+    rows = rows.dropna(subset=[value]).copy()
+    rows["low"] = rows[value] - rows.get(spread, 0.0)
+    rows["high"] = rows[value] + rows.get(spread, 0.0)
+    kept = [c for c in ("dataset", "method", "multiple", value, spread) if c in rows]
+    kept += ["low", "high"]
+    ticks = sorted({float(k) for k in rows["multiple"] if k > 0})
+    x = altair.X("multiple:Q", title="frequencies over columns, s / d")
+    x = x.scale(type="log", base=2).axis(values=ticks)
+    y = altair.Y(f"{value}:Q", title=label)
+    y = y.scale(type="log") if log else y.scale(zero=False)
+    encoding = {
+        "color": altair.Color("method:N", scale=colours(altair, methods), title=None),
+        "opacity": altair.condition(toggle, altair.value(1.0), altair.value(0.08)),
+    }
+    tooltip = [altair.Tooltip(f"{c}:{_kind(rows[c])}") for c in kept[:-2]]
+    sized = rows["multiple"] > 0
+    level = altair.Chart(_data(altair, rows.loc[~sized, kept])).encode(**encoding)
+    base = altair.Chart(_data(altair, rows.loc[sized, kept])).encode(x=x, **encoding)
+    chart = level.mark_rule(strokeDash=[6, 3], size=2).encode(y=y, tooltip=tooltip)
+    if not log and spread in rows:
+        chart += base.mark_rule().encode(y=altair.Y("low:Q", title=label), y2="high:Q")
+    chart += base.mark_line(point={"size": 50}).encode(y=y, tooltip=tooltip)
+    return chart.add_params(toggle).properties(width="container", height=300).to_dict()
+
+
+def _data(altair, rows):
+    return altair.Data(values=json.loads(rows.to_json(orient="records")))
+
+
+def pairs(altair: Any, rows: pd.DataFrame):
+    """Computed accuracies against the printed ones, and the line where they agree."""
+    rows = rows.dropna(subset=["printed_accuracy", "accuracy"])
+    methods = list(dict.fromkeys(rows["method"]))
+    columns = ["method", "multiple", "printed_accuracy", "accuracy", "deviation"]
+    columns = [name for name in columns if name in rows]
+    ends = rows[["printed_accuracy", "accuracy"]].to_numpy()
+    line = altair.Chart(
+        altair.Data(values=[{"a": float(v)} for v in (ends.min(), ends.max())])
+    )
+    points = altair.Chart(_data(altair, rows[columns])).encode(
+        x=altair.X("printed_accuracy:Q", title="printed accuracy, %").scale(zero=False),
+        y=altair.Y("accuracy:Q", title="computed accuracy, %").scale(zero=False),
+        color=altair.Color("method:N", scale=colours(altair, methods), title=None),
+        tooltip=[altair.Tooltip(f"{name}:{_kind(rows[name])}") for name in columns],
+    )
+    same = line.mark_line(strokeDash=[4, 4], color="#888").encode(x="a:Q", y="a:Q")
+    chart = same + points.mark_point(size=60, filled=True)
+    return chart.properties(width="container", height=300).to_dict()
+
+
+def _kind(column):
+    return "N" if column.dtype.kind not in "fi" else "Q"
+
+
+def _section(number, part, specs):
+    """HTML of a section; the specifications of its charts go to ``specs``."""
+    figures = []
+    for place, (text, spec) in enumerate(part.charts):
+        name = f"chart-{number}-{place}"
+        specs[name] = spec
+        figures.append(
+            f'<figure><div class="chart" id="{name}" role="img" '
+            f'aria-label="{html.escape(text)}"></div>'
+            f"<figcaption>{html.escape(text)}</figcaption></figure>"
+        )
+    head = "".join(
+        f'<th scope="col"><button type="button">{html.escape(str(name))}</button></th>'
+        for name in part.frame.columns
+    )
+    rows = "".join(
+        "<tr>" + "".join(_cell(value) for value in row) + "</tr>"
+        for row in part.frame.itertuples(index=False)
+    )
+    return (
+        f'<section id="part-{number}"><h2>{html.escape(part.title)}</h2>'
+        f'<p class="file">{html.escape(part.name)}.csv</p>'
+        f'<div class="charts">{"".join(figures)}</div>'
+        f"<details><summary>All {len(part.frame)} rows</summary>"
+        f'<div class="table"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></details></section>"
+    )
+
+
+def _cell(value):
+    if isinstance(value, float):
+        text = "" if math.isnan(value) else f"{value:.6g}"
+    else:
+        text = str(value)
+    return f"<td>{html.escape(text)}</td>"
