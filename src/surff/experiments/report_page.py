@@ -144,11 +144,11 @@ def section_of(altair: Any, path: Path, folder: Path) -> Section | None:
         for dataset, rows in frame.groupby("dataset", sort=False):
             for columns in (VALUES, TIMES):
                 found = next((c for c in columns if c in rows), None)
-                if found is not None and rows[found].notna().any():
+                if found is not None and len(rows[found].dropna()):
                     label = columns[found]
                     chart = line_chart(altair, rows, found, label, columns is TIMES)
                     charts.append((f"{dataset}: {label}", chart))
-            if "printed_accuracy" in rows and rows["printed_accuracy"].notna().any():
+            if "printed_accuracy" in rows and len(rows["printed_accuracy"].dropna()):
                 charts.append((f"{dataset}: printed and computed", pairs(altair, rows)))
     return Section(name, TITLES[kind], frame, charts)
 
