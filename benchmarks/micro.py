@@ -4,6 +4,8 @@
   half of `RBFSampler`'s: where that takes all of our time nothing is left to win;
 - ``sparse_rows``: the same for rows of about ten words among 100,000;
 - ``predict``: predictions, beside scikit-learn's pipeline of the same size;
+- ``serve``: one row by `predict` and by a `Predictor`, beside scikit-learn's pipeline;
+- ``nystroem``: a fit and predictions on landmarks, beside `Nystroem` and `Ridge`;
 - ``syrk``: a fit at one alpha, beside the Gram matrix alone at the rate of BLAS;
 - ``sorf``: structured orthogonal frequencies, beside a dense matrix of them;
 - ``generation``: what surrogate and leverage scores cost over a pass of plain features.
@@ -20,13 +22,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.linalg import blas
-from sklearn.kernel_approximation import RBFSampler
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from children import ratio
 from paired import add_clock, clock_and_limit, rounds
-from surff import FourierFeatures, KernelRidgeRegressor
+from surff import (
+    FourierFeatures,
+    KernelRidgeRegressor,
+    NystroemFeatures,
+    Predictor,
+)
 from surff.backend import feature_blocks, map_slices
 from surff.draws import StructuredOrthogonal
 from surff.kernels import FourierMap, Gaussian, fourier_features, fourier_moments
@@ -101,6 +108,55 @@ def predict(dtype, scale):
         model.fit(X[:5000], y[:5000])
     callables = {name: lambda f=model: f.predict(X) for name, model in models.items()}
     yield Case(f"{len(X)} x 54, 1024 columns", callables, (("sklearn", "surff"),))
+
+
+def serve(dtype, scale):
+    """One row at a time, 54 columns."""
+    del scale  # of one row
+    X = normal(dtype, 2000, 54)
+    y, row = np.sin(X[:, 0]) + X[:, 1], X[:1].copy()
+    pairs = {
+        "1024 Fourier columns": (
+            FourierFeatures(1024, gamma=0.01, random_state=0),
+            RBFSampler(gamma=0.01, n_components=1024, random_state=0),
+        ),
+        "256 landmarks": (
+            NystroemFeatures(256, gamma=0.01, random_state=0),
+            Nystroem(gamma=0.01, n_components=256, random_state=0),
+        ),
+    }
+    for label, (features, theirs) in pairs.items():
+        model = KernelRidgeRegressor(features, alphas=1.0).fit(X, y)
+        pipeline = make_pipeline(theirs, Ridge(1.0)).fit(X, y)
+        predictor = Predictor(model)
+        callables = {
+            "predict": lambda f=model: f.predict(row),
+            "Predictor": lambda f=predictor: f.predict(row),
+            "sklearn": lambda f=pipeline: f.predict(row),
+        }
+        ratios = ("sklearn", "predict"), ("sklearn", "Predictor")
+        yield Case(f"one row, {label}", callables, ratios)
+
+
+def nystroem(dtype, scale):
+    """As many landmarks as covtype has columns at s = 16 d."""
+    m = max(32, int(1728 * min(1.0, scale)))
+    X = normal(dtype, scale * 50_000, 54)
+    y, landmarks = np.sin(X[:, 0]) + X[:, 1], np.arange(m)
+    features = NystroemFeatures(m, gamma=0.02, landmarks=landmarks)
+    model = KernelRidgeRegressor(features, alphas=1.0)
+    theirs = Nystroem(gamma=0.02, n_components=m, random_state=0)
+    pipeline = make_pipeline(theirs, Ridge(1.0, solver="cholesky"))
+    model.fit(X, y)
+    pipeline.fit(X, y)
+    size = f"{len(X)} x 54, {m} landmarks"
+    fits = {"surff": lambda: model.fit(X, y), "sklearn": lambda: pipeline.fit(X, y)}
+    yield Case(f"fit, {size}", fits, (("sklearn", "surff"),))
+    predictions = {
+        "surff": lambda: model.predict(X),
+        "sklearn": lambda: pipeline.predict(X),
+    }
+    yield Case(f"predict, {size}", predictions, (("sklearn", "surff"),))
 
 
 def syrk(dtype, scale):
@@ -180,7 +236,16 @@ def generation(dtype, scale):
 
 BENCHMARKS = {
     function.__name__: function
-    for function in (feature_map, sparse_rows, predict, syrk, sorf, generation)
+    for function in (
+        feature_map,
+        sparse_rows,
+        predict,
+        serve,
+        nystroem,
+        syrk,
+        sorf,
+        generation,
+    )
 }
 
 

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
         KernelRidgeRegressor,
         LeafHeads,
         NystroemFeatures,
+        Predictor,
         load,
         save,
+        to_c,
+        to_onnx,
     )
     from surff.inspection import (
         AlphaPathDisplay,
@@ -49,11 +52,14 @@ __all__ = [
     "KernelRidgeRegressor",
     "LeafHeads",
     "NystroemFeatures",
+    "Predictor",
     "ResidualLeverage",
     "RidgeLeverage",
     "SurrogateLeverage",
     "load",
     "save",
+    "to_c",
+    "to_onnx",
 ]
 
 __version__ = "0.1.0"
@@ -75,11 +81,14 @@ _ROOM_OF = {
     "KernelRidgeRegressor": "estimators",
     "LeafHeads": "estimators",
     "NystroemFeatures": "estimators",
+    "Predictor": "estimators",
     "ResidualLeverage": "selection",
     "RidgeLeverage": "selection",
     "SurrogateLeverage": "selection",
     "load": "estimators",
     "save": "estimators",
+    "to_c": "estimators",
+    "to_onnx": "estimators",
 }
 
 #: Rooms that are attributes of the package without an import of their own.

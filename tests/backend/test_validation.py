@@ -78,3 +78,36 @@ def test_columns_that_are_not_finite_are_named(form):
     # Other errors stay scikit-learn's.
     with pytest.raises(ValueError, match="Expected 2D array"):
         validated(FourierFeatures(), np.zeros(3))
+
+
+@pytest.mark.parametrize("n", [1, 64, 65])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_plain_rows_come_back_as_they_are(n, dtype):
+    features = FourierFeatures(4).fit(np.zeros((3, 2)))
+    X = np.arange(2.0 * n).reshape(n, 2).astype(dtype)
+    assert validated(features, X, reset=False) is X
+
+
+def test_few_rows_are_refused_as_many_are():
+    features = FourierFeatures(4).fit(np.zeros((3, 2)))
+    bad = {
+        "contains NaN": np.array([[0.0, np.nan]]),
+        "contains infinity": np.array([[np.inf, 0.0]]),
+        "X has 3 features": np.zeros((1, 3)),
+        "Expected 2D array": np.zeros(2),
+        "0 sample": np.zeros((0, 2)),
+    }
+    for message, X in bad.items():
+        with pytest.raises(ValueError, match=message):
+            validated(features, X, reset=False)
+    assert validated(features, np.array([[1, 2]]), reset=False).dtype == np.float64
+    swapped = np.array([[1.0, 2.0]]).astype(">f8")
+    assert_array_equal(validated(features, swapped, reset=False), [[1.0, 2.0]])
+
+
+def test_names_are_missed_in_few_rows_too():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.zeros((3, 2)), columns=["a", "b"])
+    features = FourierFeatures(4).fit(frame)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        features.transform(np.zeros((1, 2)))

@@ -324,8 +324,8 @@ class PredictsIntervals(_ModelsOfFolds):
                 scales = np.maximum(decisions[:, :, 1], models.floors)
             found = plus_bounds(models.scores, decisions[:, :, 0], scales, coverage)
             bounds.append(np.stack(found))
-        lower, upper = np.concatenate(bounds, axis=1).astype(self.coef_.dtype)
-        if np.ndim(self.coef_) == 1:
+        lower, upper = np.concatenate(bounds, axis=1).astype(self.primal_coef_.dtype)
+        if np.ndim(self.primal_coef_) == 1:
             return lower[:, 0], upper[:, 0]
         return lower, upper
 

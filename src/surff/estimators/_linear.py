@@ -9,6 +9,7 @@ from typing import ClassVar, NoReturn
 
 import numpy as np
 from array_api_compat import device
+from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
@@ -32,7 +33,9 @@ from surff.estimators.features import FourierFeatures
 
 __all__ = [
     "LinearOnFeatures",
+    "calibrated_probabilities",
     "checked_features",
+    "class_probabilities",
     "fitted_features",
     "refitting",
     "splits_of",
@@ -207,6 +210,25 @@ def splits_of(cv, X, y, sample_weight, are_labels):
     return splits
 
 
+def class_probabilities(decisions):
+    """Probabilities of the logistic model, (n_samples, n_classes)."""
+    if decisions.shape[1] > 1:
+        return softmax(decisions, axis=1)
+    return np.hstack([expit(-decisions), expit(decisions)])
+
+
+def calibrated_probabilities(decisions, calibration, multilabel):
+    """Platt's probabilities of decisions (n_samples, k); see `platt_curve`."""
+    positive = expit(decisions * calibration[:, 0] + calibration[:, 1])
+    if multilabel:
+        return positive
+    if positive.shape[1] == 1:
+        return np.hstack([1.0 - positive, positive])
+    total = positive.sum(axis=1, keepdims=True)
+    uniform = np.full_like(positive, 1.0 / positive.shape[1])
+    return np.divide(positive, total, out=uniform, where=total > 0)
+
+
 class LinearOnFeatures(LoadsOlder):
     """A model ``features_(X) @ primal_coef_.T + intercept_``; no features are stored.
 
@@ -245,7 +267,10 @@ class LinearOnFeatures(LoadsOlder):
 
     def _checked(self, X, method):
         """Rows that a method was called with."""
-        check_is_fitted(self)
+        if "primal_coef_" not in vars(
+            self
+        ):  # or it would ask for the tags, which is slow
+            check_is_fitted(self)
         X = validated(self, X, reset=False)
         check_same_place(self, self.primal_coef_, X, method)
         return X

@@ -7,7 +7,7 @@ import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -18,6 +18,7 @@ from surff.estimators._atomic import all_or_nothing
 from surff.estimators._intervals import PredictsSets, fold_models
 from surff.estimators._linear import (
     checked_features,
+    class_probabilities,
     fitted_features,
     refitting,
     splits_of,
@@ -156,7 +157,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
     @staticmethod
     def _label_scores(decisions):
         """Scores of each label: the less likely, the larger."""
-        return -probabilities(decisions)
+        return -class_probabilities(decisions)
 
     def __init__(
         self,
@@ -327,7 +328,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
         probabilities : ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``; rows sum to 1.
         """
-        return probabilities(self._decisions(self._checked(X, "predict_proba")))
+        return class_probabilities(self._decisions(self._checked(X, "predict_proba")))
 
     @over_blocks
     def predict_log_proba(self, X: Array) -> np.ndarray:
@@ -346,13 +347,6 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
         if decisions.shape[1] == 1:
             return -np.logaddexp(0.0, np.hstack([decisions, -decisions]))
         return decisions - logsumexp(decisions, axis=1, keepdims=True)
-
-
-def probabilities(decisions):
-    """Probability of each class, from decisions of shape (n_rows, k)."""
-    if decisions.shape[1] > 1:
-        return softmax(decisions, axis=1)
-    return np.hstack([expit(-decisions), expit(decisions)])
 
 
 class LogisticData(NamedTuple):

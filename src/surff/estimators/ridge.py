@@ -6,7 +6,6 @@ import functools
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import (
     ClassifierMixin,
     MultiOutputMixin,
@@ -40,7 +39,7 @@ from surff.estimators._base_ridge import (
     streams,
 )
 from surff.estimators._intervals import PredictsIntervals, PredictsSets
-from surff.estimators._linear import winning_labels
+from surff.estimators._linear import calibrated_probabilities, winning_labels
 from surff.estimators._posterior import (
     PosteriorOfRidge,
     looks_at_targets,
@@ -953,14 +952,7 @@ class KernelRidgeClassifier(
            Comparisons to Regularized Likelihood Methods", 1999.
         """
         decisions = self._decisions(self._checked(X, "predict_proba"))
-        positive = expit(decisions * self.calibration_[:, 0] + self.calibration_[:, 1])
-        if self._multilabel:
-            return positive
-        if positive.shape[1] == 1:
-            return np.hstack([1.0 - positive, positive])
-        total = positive.sum(axis=1, keepdims=True)
-        uniform = np.full_like(positive, 1.0 / positive.shape[1])
-        return np.divide(positive, total, out=uniform, where=total > 0)
+        return calibrated_probabilities(decisions, self.calibration_, self._multilabel)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -379,6 +379,11 @@ class FourierMap:
                 )
         self._factors = factors
 
+    def __getstate__(self):
+        state = vars(self).copy()
+        state.pop("_rows_of_weights", None)  # the frequencies once more
+        return state
+
     def check_rows(self, X: np.ndarray) -> None:
         """Refuse rows of another width than the frequencies have."""
         if np.ndim(X) != 2 or X.shape[1] != self.n_features:

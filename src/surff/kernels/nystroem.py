@@ -332,6 +332,9 @@ class LandmarkMap:
         if gaussian and not sparse.issparse(landmarks):
             self._bound = BoundGaussian(kernel.gamma, landmarks)
 
+    def __reduce__(self):
+        return type(self), (self.kernel, self.landmarks, self.directions)
+
     def _write(self, X, out):
         """Kernel values of a block of rows, in the form that products are fastest with.
 
