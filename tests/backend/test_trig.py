@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 from surff.backend import (
     REDUCTION_LIMIT,
     add_features_moments,
     cos_sin_float32,
     cos_sin_float64,
+    write_sparse_features,
 )
 
 DTYPES = [np.float32, np.float64]
@@ -203,3 +205,34 @@ def test_moments_are_added_to_what_is_there(dtype, n, k, n_rows):
     # Features are off by BOUND, the sums of n of them in float64 by n times that.
     tolerance = (n + 1) * 4 * abs(a).max() * abs(Y).max(initial=1) * BOUND[dtype]
     assert_allclose(moments, before + Y.T @ Z, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("n_rows", [1, 3, 16])
+def test_features_of_sparse_rows(dtype, index, n_rows):
+    rng = np.random.default_rng(0)
+    # Rows of 0 to 9 values: whole fours, what is left of them, and nothing.
+    dense = np.where(np.arange(9) < np.arange(10)[:, None], rng.normal(size=(10, 9)), 0)
+    X = sparse.csr_array(dense.astype(dtype))
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    weights = rng.normal(size=(9, 13)).astype(dtype)
+    a = rng.normal(size=13).astype(dtype)
+    out = np.empty((10, 26), dtype)
+    write_sparse_features(X, weights, a, np.empty((n_rows, 13), dtype), out)
+    P = dense.astype(dtype).astype(float) @ weights
+    expected = np.hstack([a * np.cos(P), a * np.sin(P)])
+    # A projection is a sum of nine products, each rounded.
+    assert_allclose(out, expected, rtol=0, atol=60 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("indices", [0, 9]), ("indices", [-1, 0]), ("indptr", [0, 3]), ("indptr", [1, 2])],
+)
+def test_sparse_rows_that_lead_out_of_the_matrix_are_refused(name, values):
+    X = sparse.csr_array(np.array([[1.0, 2.0, 0.0]]))
+    setattr(X, name, np.array(values, dtype=np.int32))
+    arguments = np.ones((3, 2)), np.ones(2), np.empty((1, 2)), np.empty((1, 4))
+    with pytest.raises(ValueError, match="indices inside its shape"):
+        write_sparse_features(X, *arguments)

@@ -643,3 +643,26 @@ def test_the_documentation_says_what_is_used():
     # And it is so: frequencies of a plain draw do not depend on the rows.
     plain, other = features().fit(X), features().fit(-X)
     assert_array_equal(plain.frequencies_, other.frequencies_)
+
+
+@pytest.mark.parametrize("features", [FourierFeatures(7), NystroemFeatures(5)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_transform_writes_into_out(features, dtype, form):
+    X = form(np.random.default_rng(0).normal(size=(20, 3)).astype(dtype))
+    fitted = clone(features).fit(X)
+    expected = fitted.transform(X)
+    out = np.full(expected.shape, np.nan, dtype)
+    assert fitted.transform(X, out=out) is out
+    assert_array_equal(out, expected)
+    bad = [out[:5], out.astype(int), np.asfortranarray(out), out.tolist()]
+    read_only = out.copy()
+    read_only.flags.writeable = False
+    for wrong in (*bad, read_only):
+        with pytest.raises(ValueError, match="out must be a writeable, C-contiguous"):
+            fitted.transform(X, out=wrong)
+
+
+def test_out_is_no_metadata_to_route():
+    requests = FourierFeatures().get_metadata_routing()
+    assert "out" not in str(requests.transform)

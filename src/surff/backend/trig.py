@@ -20,8 +20,8 @@ another's turn in Python. The kernels are single-threaded and release the GIL;
 `surff.kernels.fourier` runs them on row slices from its own threads.
 
 The compiled functions check nothing. `write_features`, `write_dense_features`,
-`add_projected_moments` and `add_dense_moments` are the doors to them: they take the
-same arguments, and refuse arrays that do not fit together.
+`write_sparse_features`, `add_projected_moments` and `add_dense_moments` are the doors
+to them: they take the same arguments, and refuse arrays that do not fit together.
 
 All are compiled with "contract", fused multiply-adds and nothing else of fast math:
 reassociation would fold the rounding constant and the parts of pi/2 away.
@@ -32,6 +32,7 @@ import math
 import numpy as np
 from numba.core import types
 from numba.extending import intrinsic, overload
+from scipy import sparse
 
 from surff.backend.compilation import check_buffer, compiled
 
@@ -44,8 +45,10 @@ __all__ = [
     "cos_sin_float64",
     "dense_features",
     "dense_moments",
+    "sparse_features",
     "write_dense_features",
     "write_features",
+    "write_sparse_features",
 ]
 
 #: Absolute argument up to which the fast reduction serves; ``k`` then has 16 bits.
@@ -323,6 +326,47 @@ def dense_moments(
         add_features_moments(projections, amplitudes, Y[i:stop], rows, moments)
 
 
+@compiled(contract=True)
+def sparse_features(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    weights: np.ndarray,
+    amplitudes: np.ndarray,
+    P: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Write the features of sparse rows into ``out``.
+
+    Parameters
+    ----------
+    indptr, indices, data : ndarray
+        Rows in CSR form; ``data`` float32 or float64.
+    weights, amplitudes, P, out
+        See `dense_features`. Few rows of ``P`` stay in the cache with the frequencies
+        that they are sums of.
+    """
+    n, s = len(indptr) - 1, weights.shape[1]
+    for first in range(0, n, len(P)):
+        stop = min(first + len(P), n)
+        for i in range(first, stop):
+            p = P[i - first]
+            p[:] = 0
+            start, end = indptr[i], indptr[i + 1]
+            fours = end - (end - start) % 4
+            for k in range(start, fours, 4):  # one visit of the sums for four values
+                w0, w1 = weights[indices[k]], weights[indices[k + 1]]
+                w2, w3 = weights[indices[k + 2]], weights[indices[k + 3]]
+                x0, x1, x2, x3 = data[k], data[k + 1], data[k + 2], data[k + 3]
+                for j in range(s):
+                    p[j] += (x0 * w0[j] + x1 * w1[j]) + (x2 * w2[j] + x3 * w3[j])
+            for k in range(fours, end):
+                w, x = weights[indices[k]], data[k]
+                for j in range(s):
+                    p[j] += x * w[j]
+        cos_sin(P[: stop - first], amplitudes, out[first:stop])
+
+
 def write_features(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> None:
     """Write ``[a cos P, a sin P]`` into ``out``; the door to `cos_sin_float64`.
 
@@ -358,6 +402,39 @@ def write_dense_features(
     shape = (len(X), 2 * len(amplitudes))
     check_buffer("out", out, shape, amplitudes.dtype, written=True)
     dense_features(X, weights, amplitudes, P, out)
+
+
+def write_sparse_features(
+    X: sparse.csr_array,
+    weights: np.ndarray,
+    amplitudes: np.ndarray,
+    P: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Write the features of a CSR matrix into ``out``; the door to `sparse_features`.
+
+    Raises
+    ------
+    ValueError
+        Naming an array of another shape, type or layout, or indices that lead out of
+        the matrix.
+    """
+    (n, d), s = X.shape, len(amplitudes)
+    dtype = np.float32 if weights.dtype == np.float32 else np.float64
+    check_buffer("weights", weights, (d, s), dtype)
+    check_buffer("amplitudes", amplitudes, (s,), dtype)
+    check_buffer("P", P, (max(1, len(P)), s), dtype, written=True)
+    check_buffer("out", out, (n, 2 * s), dtype, written=True)
+    kind = np.int64 if X.indices.dtype == np.int64 else np.int32
+    indices, indptr = (np.require(a, kind, "CA") for a in (X.indices, X.indptr))
+    data = np.require(X.data, requirements="CA")
+    check_buffer("X.data", data, (len(indices),), dtype)
+    check_buffer("X.indptr", indptr, (n + 1,), kind)
+    rises = indptr[0] == 0 and indptr[-1] <= len(data) and (np.diff(indptr) >= 0).all()
+    inside = not len(indices) or (indices.min() >= 0 and indices.max() < d)
+    if not (rises and inside):
+        raise ValueError(f"X must have indices inside its shape {X.shape}.")
+    sparse_features(indptr, indices, data, weights, amplitudes, P, out)
 
 
 def add_projected_moments(

@@ -24,6 +24,7 @@ from sklearn.base import (
 )
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
@@ -34,6 +35,8 @@ from surff.backend import (
     FLOAT_DTYPES,
     Array,
     array_api_support,
+    backend_of_map,
+    check_buffer,
     checked_weight,
     map_rows,
     to_numpy_if_dispatched,
@@ -131,6 +134,9 @@ class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LoadsOlder, AB
 
     _parameter_constraints: ClassVar[dict] = {}
 
+    #: ``out`` is no metadata of rows that a pipeline could route.
+    __metadata_request__transform: ClassVar[dict] = {"out": UNUSED}
+
     @abstractmethod
     def fit_checked(
         self,
@@ -222,7 +228,7 @@ class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LoadsOlder, AB
         return self.feature_map().n_components
 
     @over_blocks
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, *, out: np.ndarray | None = None) -> Any:
         """Map rows to features.
 
         Parameters
@@ -230,6 +236,10 @@ class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LoadsOlder, AB
         X : array-like, sparse matrix or Dask collection of shape \
                 (n_samples, n_features)
             Data, finite.
+        out : ndarray of shape (n_samples, n_components), optional
+            C-contiguous array of the dtype of ``X`` to write into, for rows of NumPy or
+            SciPy: a call that is repeated then touches no fresh memory, which takes as
+            long as the map itself for large results.
 
         Returns
         -------
@@ -238,7 +248,7 @@ class Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LoadsOlder, AB
         """
         check_is_fitted(self)
         X = validated(self, X, reset=False)
-        return map_rows(self.feature_map().astype(X.dtype), X)
+        return mapped(self.feature_map().astype(X.dtype), X, out)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -285,6 +295,24 @@ def fitted_on_workers(features, X, y, sample_weight):
     elif weight is not None and not weight.any():
         raise ValueError("sample_weight must have a positive entry, got all zeros.")
     return features.fit_checked(rows, Y, weight, spread)
+
+
+def mapped(feature_map: Any, X: Array, out: np.ndarray | None = None) -> Array:
+    """Features of checked rows, written into ``out`` if it is given and fits.
+
+    Raises
+    ------
+    ValueError
+        If ``out`` does not fit, or the rows are another library's.
+    """
+    if out is not None:
+        if not backend_of_map(feature_map, X).is_numpy:
+            raise ValueError(
+                "out must be None for arrays of other libraries than NumPy."
+            )
+        shape = (X.shape[0], feature_map.n_components)
+        check_buffer("out", out, shape, feature_map.dtype, written=True)
+    return map_rows(feature_map, X, out)
 
 
 def rows_of_kernel(features: Any, X: Array) -> Array:

@@ -17,7 +17,6 @@ from surff.backend import (
     asarray_like,
     check_same_place,
     flag_of,
-    map_rows,
     numpy_dtype,
     one_of,
     other_namespace,
@@ -32,6 +31,7 @@ from surff.estimators.base import (
     Features,
     LooksAt,
     NumpyOnly,
+    mapped,
     rows_of_kernel,
 )
 from surff.kernels import (
@@ -333,7 +333,7 @@ class FourierFeatures(Features):
         return WarpedMap(pairs, self.warp_) if hasattr(self, "warp_") else pairs
 
     @over_blocks
-    def transform(self, X: Array) -> Array:
+    def transform(self, X: Array, *, out: np.ndarray | None = None) -> Array:
         """Map rows to features.
 
         Parameters
@@ -341,6 +341,10 @@ class FourierFeatures(Features):
         X : array-like, sparse matrix or Dask collection of shape \
                 (n_samples, n_features)
             Data, finite.
+        out : ndarray of shape (n_samples, n_components), optional
+            C-contiguous array of the dtype of ``X`` to write into, for rows of NumPy or
+            SciPy: a call that is repeated then touches no fresh memory, which takes as
+            long as the map itself for large results.
 
         Returns
         -------
@@ -351,7 +355,7 @@ class FourierFeatures(Features):
         check_is_fitted(self)
         X = validated(self, X, reset=False)
         check_same_place(self, self.importance_weights_, X, "transform")
-        return map_rows(self.feature_map().astype(X.dtype), X)
+        return mapped(self.feature_map().astype(X.dtype), X, out)
 
     def measure(self) -> Any:
         """Return the spectral measure of the kernel that the features approximate.

@@ -42,6 +42,7 @@ from surff.backend import (
     to_numpy,
     write_dense_features,
     write_features,
+    write_sparse_features,
 )
 
 __all__ = [
@@ -76,6 +77,10 @@ NARROW_BLOCK_ROWS = 8192
 #: Rows whose features `FourierMap.moments` holds at a time, few enough for the
 #: first-level cache.
 MOMENT_ROWS = 16
+
+#: Sparse rows whose projections the kernel holds at a time, in the second-level cache
+#: with the frequencies of their values.
+SPARSE_ROWS = 16
 
 #: Types that the kernels are compiled for.
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -314,6 +319,11 @@ def scaled_frequencies(
     return scaled
 
 
+def dense_rows(X: Any, dtype: np.dtype) -> int:
+    """Sparse rows that may be made dense at a time."""
+    return max(64, DENSE_BYTES // max(1, X.shape[1] * dtype.itemsize))
+
+
 class FourierMap:
     """The map with its frequencies and amplitudes bound, on the calling thread alone.
 
@@ -425,25 +435,43 @@ class FourierMap:
         n_rows = max(1, min(NARROW_ROWS, len(X)))
         return np.empty((n_rows, self.n_frequencies), self.dtype)
 
+    def _sparse_blocks(self, X):
+        """Yield row blocks, and their rows, dense where that is faster."""
+        size = block_rows(self.n_components, self.dtype)
+        for block in row_blocks(X.shape[0], min(size, dense_rows(X, self.dtype))):
+            rows = rows_of(X, block, NUMPY).astype(self.dtype, copy=False)
+            is_thin = rows.nnz <= DENSE_SHARE * rows.shape[0] * rows.shape[1]
+            yield block, rows if is_thin else rows.toarray()
+
+    def _write_sparse(self, X, out):
+        """Write the features of sparse rows into ``out``."""
+        weights, P = self._rows_of_weights, None
+        for block, rows in self._sparse_blocks(X):
+            if sparse.issparse(rows):
+                if P is None:
+                    P = np.empty((SPARSE_ROWS, self.n_frequencies), self.dtype)
+                write_sparse_features(rows, weights, self._factors, P, out[block])
+            else:
+                write_features(rows @ weights, self._factors, out[block])
+        return out
+
     def _projections(self, X):
         """Yield row blocks and their projections ``X[block] @ frequencies.T``."""
-        size = block_rows(self.n_components, self.dtype)
         structured = hasattr(self.frequencies, "projections")
+        if sparse.issparse(X) and not structured:
+            for block, rows in self._sparse_blocks(X):
+                yield block, np.ascontiguousarray(rows @ self._rows_of_weights)
+            return
+        size = block_rows(self.n_components, self.dtype)
         if sparse.issparse(X):
-            row_bytes = X.shape[1] * self.dtype.itemsize
-            size = min(size, max(64, DENSE_BYTES // max(1, row_bytes)))
+            size = min(size, dense_rows(X, self.dtype))
         P = np.empty((min(size, X.shape[0]), self.n_frequencies), self.dtype)
         for block in row_blocks(X.shape[0], size):
             rows = rows_of(X, block, NUMPY).astype(self.dtype, copy=False)
             if structured:
                 yield block, self.frequencies.projections(rows, P[: rows.shape[0]])
-                continue
-            if sparse.issparse(rows):
-                if rows.nnz <= DENSE_SHARE * rows.shape[0] * rows.shape[1]:
-                    yield block, np.ascontiguousarray(rows @ self._rows_of_weights)
-                    continue
-                rows = rows.toarray()
-            yield block, np.matmul(rows, self.frequencies.T, out=P[: len(rows)])
+            else:
+                yield block, np.matmul(rows, self.frequencies.T, out=P[: len(rows)])
 
     def __call__(self, X: Array, out: np.ndarray | None = None) -> Array:
         """Features of the rows, written to ``out`` if given; see `fourier_features`."""
@@ -456,6 +484,8 @@ class FourierMap:
             for block, rows in self._narrow_rows(X):
                 write_dense_features(rows, weights, self._factors, P, out[block])
             return out
+        if sparse.issparse(X) and not hasattr(self.frequencies, "projections"):
+            return self._write_sparse(X, out)
         for block, P in self._projections(X):
             write_features(P, self._factors, out[block])
         return out
