@@ -11,6 +11,7 @@ from surff.adaptation.relevance import (
     HALF_DECAY,
     column_relevance,
     decayed_columns,
+    has_idle_columns,
     shrunk_columns,
 )
 
@@ -63,6 +64,12 @@ def test_shrunk_columns_keep_the_relevant():
     shrunk = shrunk_columns(W, relevance)
     assert_allclose(shrunk[:, :2], W[:, :2], rtol=0.05)
     assert_allclose(shrunk[:, 2:], 0.0, atol=1e-4)
+
+
+def test_a_trial_needs_an_idle_column():
+    assert has_idle_columns(np.array([9.0, 0.8]))
+    assert not has_idle_columns(np.array([9.0, 1.0]))
+    assert not has_idle_columns(np.ones(1))
 
 
 @pytest.mark.parametrize("n_frequencies", [24, 96])

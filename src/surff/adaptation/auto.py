@@ -24,28 +24,25 @@ LENGTHS = (math.sqrt(2.0), math.sqrt(2.0) / 4)
 #: asked for is left for a good reason only.
 WORTH = 0.9
 
-#: Columns of features up to which the first search tries all of them. Which bandwidth
-#: and which columns matter shows with few, and a score costs their square.
-SEARCH_COLUMNS = 256
+#: Frequencies that are learned first, and alone: a step costs the square of their
+#: number, and bandwidth, columns and warp show with few.
+FIRST = 64
+
+#: Steps of the first ones where others follow.
+FIRST_STEPS = 300
+
+#: Lengths at which the others are tried, relative to those that have been learned.
+OTHER_LENGTHS = (1.0, 0.5, 0.25)
 
 #: Passes over the rows that the steps make at least: a fit tuned by 5 folds costs as
 #: much for every few of them.
 PASSES = 20
 
-#: Steps that descent takes at the usual learning rate where a step is cheap.
-STEPS = 800
+#: Fewest steps of small maps, and their learning rate.
+STEPS, RATE = 800, 0.05
 
-#: Columns of features up to which a step is cheap.
-CHEAP_COLUMNS = 128
-
-#: Fewest steps of large maps.
-LEAST_STEPS = 120
-
-#: Learning rate of `STEPS` steps.
-RATE = 0.05
-
-#: Most by which fewer steps are longer.
-LONGER = 2.0
+#: Fewest steps of large maps, and their learning rate.
+LARGE_STEPS, LARGE_RATE = 120, 0.1
 
 
 class AutoAdaptation(Adaptation):
@@ -126,47 +123,68 @@ class AutoAdaptation(Adaptation):
             report("adapt: held-out error %.4f at the start", held_out_error(best))
         drawn = np.asarray(frequencies, dtype=np.float64)
         drawn = drawn / np.median(np.linalg.norm(drawn, axis=1))
-        best = self._scaled(problem, best, drawn)
-        n_steps = self._n_steps(problem, len(frequencies))
-        gradient = GradientAdaptation(
-            n_steps=n_steps,
-            learning_rate=RATE * min(LONGER, max(1.0, STEPS / n_steps)),
-            verbose=self.verbose,
-        )
-        return gradient.search(problem, best, rng)
+        if len(drawn) <= FIRST:
+            best = self._scaled(problem, best, drawn)
+            return self._moved(problem, best, rng, self._n_steps(problem, len(drawn)))
+        first = problem.found(best.frequencies[:FIRST], warp)
+        first = self._scaled(problem, first, drawn[:FIRST])
+        first = self._moved(problem, first, rng, FIRST_STEPS, LARGE_RATE)
+        best = min(best, self._extended(problem, first, drawn), key=held_out_error)
+        n_steps = self._n_steps(problem, len(drawn))
+        return self._moved(problem, best, rng, n_steps, LARGE_RATE)
 
-    def _scaled(self, problem, start, drawn):
+    def _moved(self, problem, start, rng, n_steps, rate=RATE):
+        """Best `Found` of descent."""
+        gradient = GradientAdaptation(n_steps, rate, verbose=self.verbose)
+        return gradient.search(problem, start, rng)
+
+    def _extended(self, problem, first, drawn):
+        """Best `Found` that begins with the frequencies of another.
+
+        The others are those drawn, with the same spread along each column.
+        """
+        n_first = len(first.frequencies)
+        spread = np.sqrt(np.mean(first.frequencies**2, axis=0))
+        drawn_spread = np.sqrt(np.mean(drawn**2, axis=0))
+        others = drawn[n_first:] * spread / np.where(drawn_spread, drawn_spread, 1.0)
+        best = min(
+            (
+                problem.found(
+                    np.concatenate([first.frequencies, length * others]), first.warp
+                )
+                for length in OTHER_LENGTHS
+            ),
+            key=held_out_error,
+        )
+        if self.verbose:
+            error = held_out_error(best)
+            report("adapt: held-out error %.4f with all frequencies", error)
+        return best
+
+    def _scaled(self, problem, best, drawn):
         """Best `Found` with another bandwidth and other scales of the columns.
 
-        ``drawn`` is the draw in units of its median norm. Of a large map, some of the
-        frequencies are tried, and what was best of these holds for all.
+        ``drawn`` is the draw in units of its median norm.
         """
-        some = slice(max(1, SEARCH_COLUMNS // 2))
-        first = best = start
-        if len(drawn) > SEARCH_COLUMNS // 2:
-            first = best = problem.found(start.frequencies[some], start.warp)
+        warp = best.warp
         for length in LENGTHS:
             if time_is_up():
                 break
-            found = problem.found(length * drawn[some], start.warp)
+            found = problem.found(length * drawn, warp)
             if held_out_error(found) < WORTH * held_out_error(best):
                 best = found
                 if self.verbose:
                     error = held_out_error(best)
                     report("adapt: held-out error %.4f at length %s", error, length)
-        best = AgopAdaptation(diagonal=True, verbose=self.verbose).search(problem, best)
-        if first is start or best is first:
-            return best if first is start else start
-        # All frequencies have been scaled alike, column by column.
-        norms = np.linalg.norm(drawn[some], axis=0)
-        scales = np.linalg.norm(best.frequencies, axis=0) / np.where(norms, norms, 1.0)
-        found = problem.found(scales * drawn, start.warp)
-        return min(start, found, key=held_out_error)
+        agop = AgopAdaptation(diagonal=True, verbose=self.verbose)
+        return agop.search(problem, best)
 
     def _n_steps(self, problem, n_frequencies):
         """Steps that pay, and that the number of frequencies allows."""
-        columns = 2 * n_frequencies
         size = batch_rows("auto", n_frequencies, len(problem.train))
-        least = int(STEPS * min(1.0, (CHEAP_COLUMNS / columns) ** 1.5))
-        wanted = max(PASSES * len(problem.train) // size, least, LEAST_STEPS)
-        return min(wanted, 2000, 600 + 12 * n_frequencies, max(50 * n_frequencies, 400))
+        passes = PASSES * len(problem.train) // size
+        if n_frequencies > FIRST:
+            least = max(LARGE_STEPS, int(STEPS * (FIRST / n_frequencies) ** 1.5))
+            return min(max(passes, least), 2000)
+        wanted = min(max(passes, STEPS), 2000, 600 + 12 * n_frequencies)
+        return min(wanted, max(50 * n_frequencies, 400))

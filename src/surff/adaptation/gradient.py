@@ -29,6 +29,7 @@ from surff.adaptation.problem import (
 from surff.adaptation.relevance import (
     column_relevance,
     decayed_columns,
+    has_idle_columns,
     shrunk_columns,
 )
 from surff.backend import (
@@ -288,15 +289,25 @@ class Descent:
                 self._frequencies, self._relevance, self._shrinkage * length
             )
 
+    def _without_idle_columns(self, found):
+        """`Found` with columns shrunk, if that is better."""
+        relevance = column_relevance(found.frequencies, found.score)
+        if not has_idle_columns(relevance):
+            return found
+        shrunk = self._problem.found(
+            shrunk_columns(found.frequencies, relevance), found.warp
+        )
+        if held_out_error(shrunk) >= held_out_error(found):
+            return found
+        self._frequencies = shrunk.frequencies.copy()
+        return shrunk
+
     def check(self) -> Found:
         """Score where it is; shrink columns where the rows held out like that."""
         warp = None if self._bending is None else self._bending.warp
         found = self._problem.found(self._frequencies.copy(), warp)
         if self._shrinkage:
-            relevance = column_relevance(found.frequencies, found.score)
-            shrunk = shrunk_columns(found.frequencies, relevance)
-            found = min(found, self._problem.found(shrunk, warp), key=held_out_error)
-            self._frequencies = found.frequencies.copy()
+            found = self._without_idle_columns(found)
         self.best = min(self.best, found, key=held_out_error)
         self._now(found)
         return found

@@ -26,13 +26,22 @@ import numpy as np
 from surff.adaptation.agop import average_gradient_outer_product
 from surff.adaptation.problem import Score
 
-__all__ = ["column_relevance", "decayed_columns", "shrunk_columns"]
+__all__ = [
+    "column_relevance",
+    "decayed_columns",
+    "has_idle_columns",
+    "shrunk_columns",
+]
 
 #: Relevance, in means over the columns, at which a column decays at half the rate.
 HALF_DECAY = 0.1
 
 #: Share of the largest relevance at which a trial halves a column.
 HALF_SHRUNK = 0.01
+
+#: Share of the largest relevance from which on a trial would change a column by less
+#: than a tenth, and is not worth a score.
+IDLE = 0.1
 
 
 def column_relevance(frequencies: np.ndarray, score: Score) -> np.ndarray:
@@ -60,6 +69,11 @@ def column_relevance(frequencies: np.ndarray, score: Score) -> np.ndarray:
     if not np.isfinite(M).all() or not M.any():
         return np.ones(len(M))
     return M / M.mean()
+
+
+def has_idle_columns(relevance: np.ndarray) -> bool:
+    """Whether a column is worth a trial of `shrunk_columns`."""
+    return bool((relevance < IDLE * relevance.max()).any())
 
 
 def decayed_columns(
