@@ -52,8 +52,9 @@ class AutoAdaptation(Adaptation):
     the draw, unless one in units of each column's spread is much better on the rows
     held out. Then `AgopAdaptation` of the columns' scales, and from the best so far
     `GradientAdaptation` of frequencies and warp, with as many steps as pay and as the
-    number of frequencies allows. If the frequencies as they came, without a warp, are
-    no worse on the rows held out, they are returned.
+    number of frequencies allows. Many frequencies start from a few that have been
+    learned. If the frequencies as they came, without a warp, are no worse on the rows
+    held out, they are returned.
 
     Parameters
     ----------
@@ -70,10 +71,11 @@ class AutoAdaptation(Adaptation):
 
     Notes
     -----
-    The number of steps is 20 passes over the rows, and at least 800; with m > 128
-    columns of features at least 800 (128 / m)^1.5 and 120, of up to twice the length.
-    It is at most 2,000, 600 and 12 per frequency, and the larger of 400 and 50 per
-    frequency.
+    The number of steps is 20 passes over the rows, and at least 800. It is at most
+    2,000, 600 and 12 per frequency, and the larger of 400 and 50 per frequency. Of
+    s > 64 frequencies 64 move alone first, 300 steps of twice the length. The others
+    join them, and the number of such steps is 20 passes again, at least 120 and
+    800 (64 / s)^1.5, and at most 2,000.
     """
 
     takes_arrays = True
