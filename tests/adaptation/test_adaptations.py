@@ -349,10 +349,11 @@ def test_patience_ends_a_search(capsys):
         (120_000, 60, 1250),  # 20 passes, of 1,920 rows a batch
         (260_000, 54, 1248),
         (260_000, 150, 2000),
+        (260_000, 864, 601),  # 20 passes, of 8,640 rows a batch
         (8_000, 112, 345),  # fewer and longer ones of large maps
         (8_000, 14, 700),  # 50 a frequency
         (8_000, 3, 400),
-        (8_000, 3000, 120),
+        (8_000, 3000, 110),
     ],
 )
 def test_steps_of_auto(n_rows, n_frequencies, expected):

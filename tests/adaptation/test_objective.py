@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from surff.adaptation import Adam, cosine_schedule, projected_objective
@@ -113,3 +113,20 @@ def test_schedule_rises_and_falls():
     assert 0 < factors.min() < 1e-3
     assert 0.9 < factors.max() <= 1
     assert cosine_schedule(0, 1) == 1
+
+
+@weights
+@pytest.mark.parametrize("n_targets", [1, 2])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_workspace_changes_nothing(form, n_targets, weight):
+    workspace = {}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        rows, frequencies = rng.normal(size=(50, 3)), rng.normal(size=(5, 3))
+        targets = np.array(Y[:, :n_targets])
+        arguments = (frequencies, form(rows), targets, 0.03, weight)
+        expected = projected_objective(*arguments, by_rows=True)
+        found = projected_objective(*arguments, by_rows=True, workspace=workspace)
+        for one, other in zip(found, expected, strict=True):
+            assert_array_equal(one, other)
+    assert len(workspace) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -264,6 +265,7 @@ class Descent:
         self._batches = _batches(problem, size, rng)
         self._adam = Adam(self._frequencies.shape)
         self._bending = None if start.warp is None else Bending(start.warp, problem)
+        self._workspace: dict[tuple, Any] = {}
         self._now(start)
 
     def _now(self, found):
@@ -279,7 +281,9 @@ class Descent:
         if self._bending is not None:
             X = self._bending(X)
         frequencies = self._frequencies.astype(self._problem.dtype)
-        objective, self.alpha = _solvable(frequencies, X, Y, self.alpha, weight, bends)
+        objective, self.alpha = _solvable(
+            frequencies, X, Y, self.alpha, weight, bends, self._workspace
+        )
         if objective is not None:
             self._frequencies += self._adam.step(objective.gradient, length)
             if bends:
@@ -327,6 +331,7 @@ def _solvable(
     alpha: float,
     weight: np.ndarray | None,
     by_rows: bool,
+    workspace: dict[tuple, Any],
 ) -> tuple[Projected | None, float]:
     """`projected_objective`, and the alpha that it took to solve it.
 
@@ -337,7 +342,8 @@ def _solvable(
     while True:
         try:
             found = projected_objective(
-                frequencies, X, Y, tried / (2 * len(frequencies)), weight, by_rows
+                *(frequencies, X, Y, tried / (2 * len(frequencies))),
+                *(weight, by_rows, workspace),
             )
         except SingularError:
             if tried >= 1.0:

@@ -29,7 +29,7 @@ equation per column of features, is NumPy's and in float64.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +83,7 @@ def projected_objective(
     alpha: float,
     sample_weight: np.ndarray | None = None,
     by_rows: bool = False,
+    workspace: dict[tuple, Any] | None = None,
 ) -> Projected:
     r"""Ridge objective with eliminated coefficients, and its gradient.
 
@@ -101,6 +102,10 @@ def projected_objective(
         Row weights, >= 0, with a positive sum.
     by_rows : bool, default=False
         Whether to return the gradient by the rows as well.
+    workspace : dict, optional
+        Keeps the largest arrays for the next call with as many dense NumPy rows, which
+        writes over them: fresh memory costs as much as the features that it holds. Not
+        to be shared by calls at the same time.
 
     Returns
     -------
@@ -144,11 +149,13 @@ def projected_objective(
         frequencies, Y, weight = (asarray_like(a, X) for a in (frequencies, Y, weight))
         least = n_rows  # its library shares the work out
     parts = map_slices(
-        lambda rows: _summed(frequencies, rows, X, Y, weight), n_rows, least
+        lambda rows: _summed(frequencies, rows, X, Y, weight, workspace), n_rows, least
     )
     z_mean = sum(part.weight * part.z_mean for part in parts)
     y_mean = sum(part.weight * part.y_mean for part in parts)
-    gram = sum(part.gram for part in parts)
+    gram = parts[0].gram
+    for part in parts[1:]:
+        gram += part.gram
     moments = sum(part.moments for part in parts)
     for part in parts if len(parts) > 1 else ():
         # Each part's sums are about its own means.
@@ -181,6 +188,7 @@ class _Part(NamedTuple):
 
     rows: slice
     Z: Array  # (2 s, n_rows), cosine and sine in turn, where X is
+    spare: Array  # as large, to be written over
     weight: float
     z_mean: np.ndarray
     y_mean: np.ndarray
@@ -202,26 +210,53 @@ def _solved(gram, moments, alpha):
     return lapack.dpotrs(gram, moments, lower=0)[0] if coef is None else coef
 
 
-def _summed(frequencies, rows, X, Y, weight):
+def _summed(frequencies, rows, X, Y, weight, workspace):
     """`_Part` of some rows."""
     X, Y, weight = rows_of(X, rows), Y[rows, ...], weight[rows, ...]
+    room = _room(workspace, rows, frequencies, X)
     if other_namespace(X) is not None:
         sums = _array_sums(_transposed(frequencies, X), Y, weight)
     elif sparse.issparse(X):
-        sums = _sums(_transposed(frequencies, X), Y, weight)
+        Z = _transposed(frequencies, X)
+        sums = _sums(Z, Y, weight, np.empty_like(Z))
     else:
-        sums = _sums_of_rows(*map(np.ascontiguousarray, (frequencies, X, Y, weight)))
+        arrays = map(np.ascontiguousarray, (frequencies, X, Y, weight))
+        sums = _sums_of_rows(*arrays, *room[:2])
     Z, total, z_mean, y_mean, centred, moments = sums
-    gram = centred @ centred.T  # NumPy computes half of it
+    gram = room[2]
+    gram[...] = to_numpy(centred @ centred.T)  # NumPy computes half of it
     return _Part(
         rows,
         Z,
+        centred,
         float(total),
         to_numpy(z_mean).astype(np.float64),
         to_numpy(y_mean).astype(np.float64),
-        to_numpy(gram).astype(np.float64, order="F"),
+        gram,
         to_numpy(moments).astype(np.float64),
     )
+
+
+def _room(workspace, rows, frequencies, X):
+    """Arrays to write to, those of the last call if kept.
+
+    Two for the features of dense NumPy rows, empty ones for others, and one for the
+    Gram matrix.
+    """
+    s = len(frequencies)
+    dense = other_namespace(X) is None and not sparse.issparse(X)
+    shape = (s, 2 * X.shape[0]) if dense else (0, 0)
+    key = (rows.start, rows.stop, *shape, s, frequencies.dtype)
+    if workspace is None or key not in workspace:
+        dtype = X.dtype if dense else np.float64
+        arrays = (
+            *(np.empty(shape, dtype) for _ in range(2)),
+            np.empty((2 * s, 2 * s), order="F"),
+        )
+        if workspace is None:
+            return arrays
+        workspace[key] = arrays
+    return workspace[key]
 
 
 def _array_sums(Z, Y, weight):
@@ -235,7 +270,7 @@ def _array_sums(Z, Y, weight):
 
 
 @compiled
-def _sums(Z, Y, weight):
+def _sums(Z, Y, weight, centred):
     """Sums of features, (2 s, n), and features less their means times root weights."""
     total = 0.0
     for i in range(len(weight)):
@@ -243,7 +278,6 @@ def _sums(Z, Y, weight):
     share = (weight / total).astype(weight.dtype) if total > 0 else weight
     roots = np.sqrt(weight)
     z_mean, y_mean = np.dot(Z, share), np.dot(share, Y)
-    centred = np.empty_like(Z)
     for j in range(Z.shape[0]):
         row, out, centre = Z[j], centred[j], z_mean[j]
         for i in range(Z.shape[1]):
@@ -256,14 +290,14 @@ def _sums(Z, Y, weight):
 
 
 @compiled
-def _sums_of_rows(frequencies, X, Y, weight):
+def _sums_of_rows(frequencies, X, Y, weight, Z, centred):
     """`_sums` of the features of dense rows, in one call: steps are short."""
     s, n_rows = frequencies.shape[0], X.shape[0]
-    Z = np.empty((s, 2 * n_rows), X.dtype)
     P = np.empty((min(s, NARROW_ROWS), n_rows), X.dtype)
     factors = np.full(n_rows, math.sqrt(1.0 / s)).astype(X.dtype)
     dense_features(frequencies, np.ascontiguousarray(X.T), factors, P, Z)
-    return _sums(Z.reshape(2 * s, n_rows), Y, weight)
+    shape = (2 * s, n_rows)
+    return _sums(Z.reshape(shape), Y, weight, centred.reshape(shape))
 
 
 def _transposed(frequencies, X):
@@ -290,7 +324,7 @@ def _slopes(part, frequencies, X, Y, weight, coef, z_mean, y_mean, by_rows):
     X, Y, weight = rows_of(X, rows), Y[rows, ...], weight[rows, ...]
     if other_namespace(Z) is None:
         objective, slopes = _slopes_of_rows(
-            Z, *map(np.ascontiguousarray, (Y, weight, coef, offset))
+            Z, *map(np.ascontiguousarray, (Y, weight, coef, offset)), part.spare
         )
     else:
         residual = (Y - offset).T - coef.T @ Z
@@ -303,8 +337,11 @@ def _slopes(part, frequencies, X, Y, weight, coef, z_mean, y_mean, by_rows):
 
 
 @compiled
-def _slopes_of_rows(Z, Y, weight, coef, offset):
-    """Weighted squares of the residuals, and each pair's slope at every row."""
+def _slopes_of_rows(Z, Y, weight, coef, offset, turned):
+    """Weighted squares of the residuals, and each pair's slope at every row.
+
+    The slopes are the first half of ``turned``, which is as large as ``Z``.
+    """
     n_targets, n_rows = Y.shape[1], Y.shape[0]
     residual = np.dot(coef.T, Z)
     objective = 0.0
@@ -314,10 +351,15 @@ def _slopes_of_rows(Z, Y, weight, coef, offset):
             value = Y[i, t] - offset[t] - row[i]
             row[i] = value * weight[i]
             objective += float(value) * float(row[i])
-    # An outer product is much faster without a matrix product.
-    turned = coef * residual if n_targets == 1 else np.dot(coef, residual)
-    slopes = np.empty((Z.shape[0] // 2, n_rows), Z.dtype)
+    if n_targets == 1:  # an outer product is much faster without a matrix product
+        for j in range(Z.shape[0]):
+            for i in range(n_rows):
+                turned[j, i] = coef[j, 0] * residual[0, i]
+    else:
+        np.dot(coef, residual, turned)
+    slopes = turned[: Z.shape[0] // 2]
     for j in range(slopes.shape[0]):
+        # Row j is written when it has been read.
         cosine, sine, out = Z[2 * j], Z[2 * j + 1], slopes[j]
         of_cosine, of_sine = turned[2 * j], turned[2 * j + 1]
         for i in range(n_rows):
