@@ -7,6 +7,8 @@
 - ``serve``: one row by `predict` and by a `Predictor`, beside scikit-learn's pipeline;
 - ``nystroem``: a fit and predictions on landmarks, beside `Nystroem` and `Ridge`;
 - ``syrk``: a fit at one alpha, beside the Gram matrix alone at the rate of BLAS;
+- ``alphas``: the default choice among 20 alphas by 5 folds, beside a fit at one alpha
+  and scikit-learn's pipeline at one;
 - ``sorf``: structured orthogonal frequencies, beside a dense matrix of them;
 - ``generation``: what surrogate and leverage scores cost over a pass of plain features.
 
@@ -15,8 +17,10 @@ least and the most. Run: ``python benchmarks/micro.py feature_map predict``.
 """
 
 import argparse
+import platform
 import statistics
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -34,17 +38,24 @@ from surff import (
     NystroemFeatures,
     Predictor,
 )
-from surff.backend import feature_blocks, map_slices
+from surff.backend import feature_blocks, map_slices, n_threads
 from surff.draws import StructuredOrthogonal
 from surff.kernels import FourierMap, Gaussian, fourier_features, fourier_moments
 from surff.linear import accumulate
 from surff.selection import ridge_column_scores, surrogate_column_scores
+
+#: Types of the rows.
+DTYPES = "float64", "float32"
 
 #: Regularisation of the leverage scores, relative to the rows; the paper's.
 LEVERAGE_LAMBDA = 1e-3
 
 #: Rows that `syrk` multiplies at once, as many as fill a few megabytes of columns.
 SYRK_ROWS = 4096
+
+
+#: Most entries of a matrix of all features, which scikit-learn holds, in `alphas`.
+SKLEARN_ENTRIES = 2e8
 
 
 class Case(NamedTuple):
@@ -180,6 +191,29 @@ def syrk(dtype, scale):
     yield Case(f"{len(X)} x 54, {m} columns", callables, (("syrk", "fit"),))
 
 
+def alphas(dtype, scale):
+    """Few rows, and as many columns as covtype has at s = 16 d."""
+    precision = "float64" if dtype == np.float64 else "mixed"
+    for n, m in ((200, 256), (20_000, 1728), (100_000, 1728), (290_506, 1728)):
+        X = normal(dtype, scale * n, 54)
+        rng = np.random.default_rng(1)
+        y = np.sin(X[:, 0]) + X[:, 1] + 0.5 * rng.normal(size=len(X))
+        features = FourierFeatures(m, gamma=0.02, random_state=0)
+        one = KernelRidgeRegressor(features, alphas=1.0, precision=precision)
+        many = KernelRidgeRegressor(features, precision=precision)
+        sampler = RBFSampler(gamma=0.02, n_components=m, random_state=0)
+        ridge = make_pipeline(sampler, Ridge(1.0, solver="cholesky"))
+        callables = {
+            "one alpha": lambda f=one, X=X, y=y: f.fit(X, y),
+            "20 alphas": lambda f=many, X=X, y=y: f.fit(X, y),
+        }
+        ratios = [("20 alphas", "one alpha")]
+        if n * m <= SKLEARN_ENTRIES:
+            callables["sklearn"] = lambda f=ridge, X=X, y=y: f.fit(X, y)
+            ratios.append(("sklearn", "20 alphas"))
+        yield Case(f"{len(X)} x 54, {m} columns", callables, tuple(ratios))
+
+
 def sorf(dtype, scale):
     """Projections, and the features that are made of them."""
     s = 16_384
@@ -243,10 +277,23 @@ BENCHMARKS = {
         serve,
         nystroem,
         syrk,
+        alphas,
         sorf,
         generation,
     )
 }
+
+
+def processor():
+    """Name of the processor, whether it has AVX-512, and the cores that we may use."""
+    name, flags = platform.processor() or platform.machine(), ""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = [line.partition(":") for line in cpuinfo.read_text().splitlines()]
+        values = {key.strip(): value.strip() for key, _, value in lines}
+        name, flags = values.get("model name", name), values.get("flags", "")
+    wide = "with" if "avx512f" in flags.split() else "without"
+    return f"{name}, {wide} AVX-512, {n_threads()} threads"
 
 
 def print_row(name, dtype, case, seconds):
@@ -275,18 +322,29 @@ def main(arguments=None):
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--scale", type=float, default=1.0, help="of the sizes")
     parser.add_argument(
+        "--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES), metavar="DTYPE"
+    )
+    parser.add_argument(
+        "--in-a-row", type=int, default=3, help="least runs of each in a round"
+    )
+    parser.add_argument(
         "--at-least", type=float, default=0.3, help="seconds in a round for each"
     )
     add_clock(parser)
     options = parser.parse_args(arguments)
     clock, limit = clock_and_limit(options)
+    print(f"{processor()}\n")
     print("| | dtype | size | ms | ratios |\n|---|---|---|---|---|", flush=True)
     with limit:
         for name in options.names:
-            for dtype in (np.float64, np.float32):
+            for dtype in map(np.dtype, options.dtypes):
                 for case in BENCHMARKS[name](dtype, options.scale):
                     seconds = rounds(
-                        case.callables, options.rounds, 3, options.at_least, clock
+                        case.callables,
+                        options.rounds,
+                        options.in_a_row,
+                        options.at_least,
+                        clock,
                     )
                     print_row(name, dtype, case, seconds)
 

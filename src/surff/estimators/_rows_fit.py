@@ -39,6 +39,7 @@ from surff.linear import (
     AlphaPath,
     Criterion,
     Data,
+    HeldOutFewRows,
     HeldOutPasses,
     HeldOutSplits,
     LeaveOneOut,
@@ -49,6 +50,7 @@ from surff.linear import (
     climb,
     conjugate_gradient,
     float32_error,
+    has_few_rows,
     solver_beside,
 )
 
@@ -334,6 +336,8 @@ class RowsFit:
             model.cv, data.X, y, self.sample_weight, self.targets.are_labels
         )
         if solver != "cg":
+            if refit is None and has_few_rows(data, solving):
+                return HeldOutFewRows(data, solving, splits, scorer)
             return HeldOutSplits(data, solving, splits, scorer, refit)
 
         def solve(alphas, feature_map, rows):

@@ -11,6 +11,7 @@ from surff.linear.cg import *
 from surff.linear.conformal import *
 from surff.linear.criteria import *
 from surff.linear.evidence import *
+from surff.linear.few_rows import *
 from surff.linear.lbfgs import *
 from surff.linear.leaf_heads import *
 from surff.linear.leaf_sums import *

@@ -49,6 +49,7 @@ __all__ = [
     "climb",
     "coefficient_path",
     "coefficient_paths",
+    "each_split",
     "gcv_errors",
     "grown_path",
     "held_out_decisions",
@@ -87,6 +88,11 @@ class Split(NamedTuple):
     test: NormalEquations
     test_rows: np.ndarray
     feature_map: object
+
+    @property
+    def n_unknowns(self) -> int:
+        """Size of the system of equations of the training side."""
+        return len(self.train.moments)
 
 
 def splits_equations(
@@ -198,20 +204,37 @@ def coefficient_paths(
     With as many columns as `PARALLEL_COLUMNS` or fewer, each thread solves the systems
     of a split of its own, on one thread; as many splits as threads are held.
     """
+
+    def solve(split):
+        return coefficient_path(split.train, alphas, fit_intercept, solver)
+
+    return each_split(solve, splits, solver == "cholesky")
+
+
+def each_split(
+    solve: Callable, splits: Iterable[Any], side_by_side: bool = True
+) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+    """Yield every split with its coefficients and intercepts.
+
+    Parameters
+    ----------
+    solve : callable
+        ``solve(split)`` returns them.
+    splits : iterable
+        Each has ``n_unknowns``, the size of its systems.
+    side_by_side : bool, default=True
+        Whether threads may solve the systems of a split each.
+    """
     splits = iter(splits)
     while group := list(itertools.islice(splits, 1)):
-        m = len(group[0].train.moments)
-        if solver == "cholesky" and SHARED_COLUMNS <= m <= PARALLEL_COLUMNS:
+        if side_by_side and SHARED_COLUMNS <= group[0].n_unknowns <= PARALLEL_COLUMNS:
             group += itertools.islice(splits, n_threads() - 1)
 
-        def solve(part, group=group):
+        def solve_part(part, group=group):
             with one_thread() if len(group) > 1 else contextlib.nullcontext():
-                return [
-                    coefficient_path(split.train, alphas, fit_intercept, solver)
-                    for split in group[part]
-                ]
+                return [solve(split) for split in group[part]]
 
-        parts = map_slices(solve, len(group), minimum=1)
+        parts = map_slices(solve_part, len(group), minimum=1)
         paths = itertools.chain.from_iterable(parts)
         for split, path in zip(group, paths, strict=True):
             yield split, *path

@@ -51,6 +51,7 @@ __all__ = [
     "eigh",
     "intercept",
     "least_regular",
+    "smallest_together",
     "solve",
     "solver_beside",
     "solver_of",
@@ -126,12 +127,21 @@ def side_by_side(
             yield from coefs
 
 
+def smallest_together(gram: np.ndarray) -> float:
+    """Alpha above which what rounds the whole matrix alike costs no digits that count.
+
+    See `TOGETHER_MARGIN`.
+    """
+    scale = len(gram) * np.finfo(np.float64).eps * float(gram.diagonal().max())
+    return TOGETHER_MARGIN * scale
+
+
 def solved_together(
     gram: np.ndarray, moments: np.ndarray, alphas: list[float]
 ) -> dict[int, np.ndarray]:
     """Coefficients by index, for the alphas that share their cost."""
     m, k = moments.shape
-    floor = TOGETHER_MARGIN * m * np.finfo(np.float64).eps * gram.diagonal().max()
+    floor = smallest_together(gram)
     large = [int(i) for i in np.argsort(alphas) if alphas[i] > floor]
     if not large or floor == 0:
         return {}
