@@ -61,8 +61,12 @@ __all__ = [
 ]
 
 
-#: Fewest columns for which the systems of a split are worth a thread of their own.
-SHARED_COLUMNS = 128
+#: Fewest columns for which the systems of a split are worth a thread of their own: with
+#: fewer, threads wait for the interpreter's lock longer than they compute.
+SHARED_COLUMNS = 512
+
+#: Splits with fewer columns that a thread solves without a look at its limits between.
+TOGETHER_SPLITS = 8
 
 
 class AlphaPath(NamedTuple):
@@ -227,14 +231,18 @@ def each_split(
     """
     splits = iter(splits)
     while group := list(itertools.islice(splits, 1)):
-        if side_by_side and SHARED_COLUMNS <= group[0].n_unknowns <= PARALLEL_COLUMNS:
-            group += itertools.islice(splits, n_threads() - 1)
+        minimum, size = 1, 1
+        if side_by_side and group[0].n_unknowns < SHARED_COLUMNS:
+            minimum = size = TOGETHER_SPLITS
+        elif side_by_side and group[0].n_unknowns <= PARALLEL_COLUMNS:
+            size = n_threads()
+        group += itertools.islice(splits, size - 1)
 
         def solve_part(part, group=group):
             with one_thread() if len(group) > 1 else contextlib.nullcontext():
                 return [solve(split) for split in group[part]]
 
-        parts = map_slices(solve_part, len(group), minimum=1)
+        parts = map_slices(solve_part, len(group), minimum=minimum)
         paths = itertools.chain.from_iterable(parts)
         for split, path in zip(group, paths, strict=True):
             yield split, *path

@@ -25,6 +25,9 @@ from surff.linear.solvers import cholesky, smallest_together
 
 __all__ = ["HeldOutFewRows", "has_few_rows"]
 
+#: Fewest rows that several threads map.
+THREAD_ROWS = 512
+
 
 def has_few_rows(data: Data, solving: Solving) -> bool:
     """Whether `HeldOutFewRows` can serve these data, and costs less."""
@@ -94,7 +97,8 @@ class HeldOutFewRows(HeldOutSplits):
             self.total = accumulate(
                 data.feature_map, data.X, data.Y, data.sample_weight
             )
-        Z = map_rows(data.feature_map, data.X)
+        alone = data.X.shape[0] < THREAD_ROWS  # threads would cost more than they save
+        Z = data.feature_map(data.X) if alone else map_rows(data.feature_map, data.X)
         self._features = np.asarray(Z, dtype=np.float64)
         self._kernel = self._features @ self._features.T
 
@@ -126,7 +130,7 @@ class HeldOutFewRows(HeldOutSplits):
     def _path(self, rows, alphas):
         """Coefficients and intercepts of alphas that are not tiny."""
         Z, Y, weight = self._features[rows], self.data.Y[rows], self.data.weight(rows)
-        kernel = np.asfortranarray(self._kernel[np.ix_(rows, rows)])
+        kernel = self._kernel[np.ix_(rows, rows)].T
         z_mean, y_mean = np.zeros(Z.shape[1]), np.zeros(Y.shape[1])
         if self.solving.fit_intercept:
             share = np.ones(len(Z)) if weight is None else weight
