@@ -179,7 +179,7 @@ class HeldOutSplits(CriterionOfEquations):
         R2 has none for a single row: with a split that holds one row out, the errors
         of all splits are pooled into one score.
         """
-        paths = self.fold_models(alphas)
+        paths = self._fold_answers(alphas)
         if self._leaves_one_out and isinstance(self.scorer, R2):
             return self._pooled(paths)[:, None]
         scores = [self._split_score(i, *one) for i, one in enumerate(paths)]
@@ -194,6 +194,10 @@ class HeldOutSplits(CriterionOfEquations):
         rows = np.concatenate(rows)
         weight = self.data.weight(rows)
         return self.scorer.from_decisions(np.concatenate(found), rows, weight)
+
+    def _fold_answers(self, alphas):
+        """Every split, with what `_decisions` and scorers read predictions off."""
+        return self.fold_models(alphas)
 
     def _decisions(self, split, coefs, intercepts):
         data = self.data
@@ -230,7 +234,7 @@ class HeldOutSplits(CriterionOfEquations):
     def held_out(self, alpha: float) -> np.ndarray:
         """Held-out predictions at one alpha; see the module."""
         decisions = np.full(self.data.Y.shape, np.nan)
-        for split, *path in self.fold_models([alpha]):
+        for split, *path in self._fold_answers([alpha]):
             decisions[split.test_rows] = self._decisions(split, *path)[:, 0]
         return decisions
 

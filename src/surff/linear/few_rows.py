@@ -108,57 +108,73 @@ class HeldOutFewRows(HeldOutSplits):
 
     def fold_models(self, alphas: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Iterate over the splits, with the coefficients and intercepts of alphas."""
+
+        def coefs_of(split, dual):
+            return np.tensordot(self._features[split.train_rows], dual, (0, 0))
+
+        return self._solved(alphas, coefs_of, lambda _, coefs: coefs)
+
+    def _fold_answers(self, alphas):
+        """Every split, with predictions for what it holds out and their intercepts."""
+
+        def of_dual(split, dual):
+            products = self._kernel[np.ix_(split.test_rows, split.train_rows)]
+            return np.tensordot(products, dual, 1)
+
+        def of_coefs(split, coefs):
+            return np.tensordot(self._features[split.test_rows], coefs, 1)
+
+        return self._solved(alphas, of_dual, of_coefs)
+
+    def _decisions(self, split, products, intercepts):
+        del split  # the products are those of its rows
+        return products + intercepts + self.data.offset
+
+    def _split_score(self, number, split, *answers):
+        return self._score_of_rows(number, split, answers)
+
+    def _solved(self, alphas, of_dual, of_coefs):
+        """Every split, with what is made of its solutions, and their intercepts."""
         alphas = np.asarray(alphas, dtype=np.float64)
-        tiny = alphas <= smallest_together(self.total.gram)
+        n_tiny = np.searchsorted(alphas, smallest_together(self.total.gram), "right")
 
         def solve(split):
-            m, k = self.total.moments.shape
-            coefs, intercepts = (
-                np.empty((m, len(alphas), k)),
-                np.empty((len(alphas), k)),
-            )
-            if tiny.any():
-                path = coefficient_path(split.train, alphas[tiny], *self.solving)
-                coefs[:, tiny], intercepts[tiny] = path
-            if not tiny.all():
-                path = self._path(split.train_rows, alphas[~tiny])
-                coefs[:, ~tiny], intercepts[~tiny] = path
-            return coefs, intercepts
+            parts = []
+            if n_tiny:
+                path = coefficient_path(split.train, alphas[:n_tiny], *self.solving)
+                parts.append((of_coefs(split, path[0]), path[1]))
+            if n_tiny < len(alphas):
+                dual, intercepts = self._dual(split.train_rows, alphas[n_tiny:])
+                parts.append((of_dual(split, dual), intercepts))
+            if len(parts) == 1:
+                return parts[0]
+            (tiny, *below), (others, *above) = parts
+            return np.hstack([tiny, others]), np.vstack([*below, *above])
 
         return each_split(solve, self._splits())
 
-    def _path(self, rows, alphas):
-        """Coefficients and intercepts of alphas that are not tiny."""
-        Z, Y, weight = self._features[rows], self.data.Y[rows], self.data.weight(rows)
-        kernel = self._kernel[np.ix_(rows, rows)].T
-        z_mean, y_mean = np.zeros(Z.shape[1]), np.zeros(Y.shape[1])
+    def _dual(self, rows, alphas):
+        """Dual coefficients, times the roots of the weights, and intercepts."""
+        Y, weight = self.data.Y[rows], self.data.weight(rows)
+        kernel = self._kernel[np.ix_(rows, rows)].T  # symmetric, in Fortran order
+        y_mean, beside = np.zeros(Y.shape[1]), np.zeros(len(rows))
         if self.solving.fit_intercept:
-            share = np.ones(len(Z)) if weight is None else weight
+            share = np.ones(len(rows)) if weight is None else weight
             share = share / share.sum()
-            z_mean, y_mean = share @ Z, share @ Y
+            y_mean, beside = share @ Y, kernel @ share
             # The products with the mean, and that of the mean with itself.
-            beside = kernel @ share
             kernel -= beside[:, None]
             kernel -= beside - share @ beside
             Y = Y - y_mean
-        roots = None if weight is None else np.sqrt(weight)
+        roots = None if weight is None else np.sqrt(weight)[:, None]
         if roots is not None:
-            kernel *= roots[:, None] * roots
-            Y = Y * roots[:, None]
-        paths = list(cholesky(kernel, Y, alphas))
+            kernel *= roots * roots.T
+            Y = Y * roots
         nothing = np.full(Y.shape, np.nan)
-        dual = [nothing if one is None else one for one in paths]
-        flat = np.hstack(dual)
+        paths = cholesky(kernel, Y, alphas)
+        flat = np.hstack([nothing if one is None else one for one in paths])
         if roots is not None:
-            flat = flat * roots[:, None]
-        coefs = Z.T @ flat - np.outer(z_mean, flat.sum(axis=0))
-        intercepts = (z_mean @ coefs).reshape(len(alphas), -1)
-        return coefs.reshape(len(coefs), len(alphas), -1), y_mean - intercepts
-
-    def _split_score(self, number, split, *path):
-        return self._score_of_rows(number, split, path)
-
-    def _decisions(self, split, coefs, intercepts):
-        flat = coefs.reshape(len(coefs), -1)
-        decisions = self._features[split.test_rows] @ flat
-        return decisions.reshape(-1, *coefs.shape[1:]) + intercepts + self.data.offset
+            flat *= roots
+        # The solution sums to zero, so that centring changes the intercept alone.
+        dual = flat.reshape(len(rows), len(alphas), -1)
+        return dual, y_mean - (beside @ flat).reshape(len(alphas), -1)
