@@ -53,8 +53,8 @@ def test_models_and_scores_are_those_of_normal_equations(
     for (split, coefs, intercepts), (other, *models) in pairs:
         assert_array_equal(split.test_rows, other.test_rows)
         # Coefficients reach 40, and an alpha of 1e-6 leaves eight digits.
-        assert_allclose(coefs, models[0], atol=2e-6)
-        assert_allclose(intercepts, models[1], atol=2e-6)
+        assert_allclose(coefs, models[0], atol=4e-7)
+        assert_allclose(intercepts, models[1], atol=4e-7)
         assert_array_equal(np.isnan(coefs), np.isnan(models[0]))
     scores = found.score(ALPHAS)
     assert_array_equal(np.isnan(scores[:2]), np.isnan(expected.score(ALPHAS)[:2]))

@@ -158,9 +158,9 @@ class HeldOutFewRows(HeldOutSplits):
         Y, weight = self.data.Y[rows], self.data.weight(rows)
         kernel = self._kernel[np.ix_(rows, rows)].T  # symmetric, in Fortran order
         y_mean, beside = np.zeros(Y.shape[1]), np.zeros(len(rows))
+        share = np.ones(len(rows)) if weight is None else weight
+        share = share / share.sum()
         if self.solving.fit_intercept:
-            share = np.ones(len(rows)) if weight is None else weight
-            share = share / share.sum()
             y_mean, beside = share @ Y, kernel @ share
             # The products with the mean, and that of the mean with itself.
             kernel -= beside[:, None]
@@ -175,6 +175,8 @@ class HeldOutFewRows(HeldOutSplits):
         flat = np.hstack([nothing if one is None else one for one in paths])
         if roots is not None:
             flat *= roots
-        # The solution sums to zero, so that centring changes the intercept alone.
+        if self.solving.fit_intercept:
+            # Coefficients of centred features, which are Z less share @ Z.
+            flat -= share[:, None] * flat.sum(axis=0)
         dual = flat.reshape(len(rows), len(alphas), -1)
         return dual, y_mean - (beside @ flat).reshape(len(alphas), -1)
