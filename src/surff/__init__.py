@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from surff.inspection import (
         AlphaPathDisplay,
         FrequencyDisplay,
+        ImportanceDisplay,
         KernelApproximationDisplay,
     )
     from surff.selection import (
@@ -45,6 +46,7 @@ __all__ = [
     "FourierFeatures",
     "FrequencyDisplay",
     "GradientAdaptation",
+    "ImportanceDisplay",
     "KernelAlignment",
     "KernelApproximationDisplay",
     "KernelLogisticClassifier",
@@ -74,6 +76,7 @@ _ROOM_OF = {
     "FourierFeatures": "estimators",
     "FrequencyDisplay": "inspection",
     "GradientAdaptation": "adaptation",
+    "ImportanceDisplay": "inspection",
     "KernelAlignment": "selection",
     "KernelApproximationDisplay": "inspection",
     "KernelLogisticClassifier": "estimators",

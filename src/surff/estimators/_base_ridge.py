@@ -34,7 +34,7 @@ from surff.estimators._rows_fit import (
     direct_solver,
     target_offset,
 )
-from surff.estimators._source_fit import SourceFit, choice_from_equations
+from surff.estimators._source_fit import SourceFit, Way, choice_from_equations
 from surff.estimators._watching import WATCH_CONSTRAINTS
 from surff.estimators._with_leaves import WithLeaves
 from surff.estimators.base import NumpyOnly
@@ -169,6 +169,12 @@ class BaseKernelRidge(WithLeaves):
         leaves = checked_leaves(self.leaves)
         self._refuse_with_leaves()
         fit = RowsFit(self, self._targets(), X, y, Y, sample_weight)
+        choice = self._taken(fit, leaves, X)
+        self._set_importances(X, sample_weight)
+        return choice
+
+    def _taken(self, fit, leaves, X):
+        """Let a fit choose, and set what it has found."""
         choice = fit.choose()
         if fit.gamma_path is not None:
             self.gamma_path_ = fit.gamma_path
@@ -268,6 +274,7 @@ class BaseKernelRidge(WithLeaves):
         data = Data(feature_map, None, None, offset, None)
         choice = choice_from_equations(self, features, data, equations, X)
         vars(self).pop("_posterior_", None)
+        vars(self).pop("_importances_", None)  # of the rows that came before
         vars(self).pop("alpha_path_", None)
         vars(self).pop("fold_models_", None)
         self._take(choice, X)
@@ -287,6 +294,8 @@ class BaseKernelRidge(WithLeaves):
         self._take(choice, fit.sample.X)
         if self.leaves is not None:
             self._leaves_of_source(choice, fit)
+        if fit.way is Way.SAMPLE:
+            self._set_importances(fit.sample.X, fit.sample.sample_weight)
         self._unwrap(fit.sample.y)
         if source.feature_names is not None:
             self.feature_names_in_ = np.asarray(source.feature_names, dtype=object)

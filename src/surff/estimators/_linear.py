@@ -26,6 +26,7 @@ from surff.backend import (
     to_numpy,
     validated,
 )
+from surff.estimators._importance import importances_of_rows
 from surff.estimators._older import LoadsOlder
 from surff.estimators._watching import fit_watched
 from surff.estimators.base import Features
@@ -248,6 +249,43 @@ class LinearOnFeatures(LoadsOlder):
             "coefficients belong to the components of features_, and are primal_coef_; "
             "what the columns of X count for is feature_importances_."
         )
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """What each column of ``X`` counts for, shape (n_features,).
+
+        The mean square of the derivative of the predictions by the column, times the
+        column's variance; see `surff.inspection.feature_importances`. From at most
+        1,000 rows of the fit.
+
+        Raises
+        ------
+        AttributeError
+            Without Fourier features, with leaf heads, after `partial_fit`, and of a
+            stream whose rows the features did not look at.
+        """
+        return self._fitted_importances("feature_importances_")[0].copy()
+
+    @property
+    def feature_importances_std_(self) -> np.ndarray:
+        """Standard errors of ``feature_importances_``, of the choice of the rows."""
+        return self._fitted_importances("feature_importances_std_")[1].copy()
+
+    def _fitted_importances(self, asked):
+        check_is_fitted(self)
+        if "_importances_" not in vars(self):
+            raise AttributeError(
+                f"{asked} is there after a fit of Fourier features without leaf heads "
+                "to rows that were at hand, not after this one: call "
+                "surff.inspection.feature_importances(model, X) with some rows."
+            )
+        return self._importances_
+
+    def _set_importances(self, X, sample_weight=None):
+        """Keep what the columns count for, at the end of a fit."""
+        found = importances_of_rows(self, X, sample_weight)
+        if found is not None:
+            self._importances_ = found
 
     def _decisions(self, X):
         """Linear predictions of checked rows, shape (n_samples, k)."""

@@ -37,7 +37,7 @@ from surff.linear import (
 )
 from surff.streaming import Fold, Labels, Passes, WorkerRows, positive_int, survey
 
-__all__ = ["SourceFit", "choice_from_equations"]
+__all__ = ["SourceFit", "Way", "choice_from_equations"]
 
 
 class Way(enum.Enum):

@@ -253,6 +253,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
             self._warn()
         self.primal_coef_ = coefs[:, 0].T.astype(X.dtype)
         self.intercept_ = intercepts[0].astype(X.dtype)
+        self._set_importances(X, sample_weight)
         return self
 
     def _take_folds(self, criterion, X, Y, sample_weight, refit):

@@ -8,4 +8,5 @@ from surff.inspection.approximation import *
 from surff.inspection.density import *
 from surff.inspection.diagnostics import *
 from surff.inspection.displays import *
+from surff.inspection.importance import *
 from surff.inspection.theory import *

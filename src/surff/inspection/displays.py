@@ -162,7 +162,7 @@ class KernelApproximationDisplay:
         -------
         display : KernelApproximationDisplay
         """
-        self.figure_, self.ax_ = _axes(ax)
+        self.figure_, self.ax_ = axes_of(ax)
         points = {
             "s": 6.0,
             # Fainter the more there are, and a picture in a vector file.
@@ -322,7 +322,7 @@ class AlphaPathDisplay:
         -------
         display : AlphaPathDisplay
         """
-        self.figure_, self.ax_ = _axes(ax)
+        self.figure_, self.ax_ = axes_of(ax)
         means = self.mean_scores.reshape(len(self.alphas), -1)
         stds = self.std_scores.reshape(means.shape)
         best = np.broadcast_to(self.best_alpha, means.shape[1:])
@@ -662,7 +662,7 @@ def _pyplot():
     return matplotlib.pyplot
 
 
-def _axes(ax):
+def axes_of(ax):
     """Figure and axes; new ones if ``ax`` is None."""
     if ax is None:
         return _pyplot().subplots(layout="constrained")
