@@ -135,3 +135,17 @@ def fake(monkeypatch):
     monkeypatch.setitem(table2.PROTOCOLS, "published", protocol)
     monkeypatch.setattr(table2, "load_problem", protocol.load_problem)
     return protocol
+
+
+@pytest.fixture
+def own_names():
+    """Put tables of names that a test adds methods and tasks to back as they were."""
+    from surff.experiments import benchmark, methods
+
+    names = ("OWN", "LABELS", "NAMES", "BANDWIDTH_OF")
+    tables = [getattr(methods, name) for name in names] + [benchmark.TASKS]
+    before = [dict(table) for table in tables]
+    yield
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)

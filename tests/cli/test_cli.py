@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from threadpoolctl import threadpool_limits
@@ -470,3 +471,22 @@ def test_a_pipe_gets_every_number_whole(tmp_path, monkeypatch):
     lines = [line for line in text.splitlines() if "s surrogate" in line]
     assert len(lines) == 4  # a table of one part
     assert "…" not in run("datasets", "list").stdout
+
+
+@pytest.mark.usefixtures("own_names")
+def test_own_methods_on_own_data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("my_draws.py").write_text(
+        "from surff.draws import Orthogonal\nclass My_Draw(Orthogonal):\n    pass\n"
+    )
+    rows = [f"{i % 10},{(7 * i) % 10},{'ab'[i % 10 > 4]}" for i in range(120)]
+    Path("mine.csv").write_text("\n".join(["p,q,kind", *rows]))
+    args = ["benchmark", "--methods", "rff", "--method", "my_draws:My_Draw"]
+    args += ["--multiples", 1, "--splits", 2, "--out", "out"]
+    result = run(*args, "--data", "mine.csv", "--target", "kind")
+    assert result.exit_code == 0, result.stderr
+    assert "My_Draw" in result.stdout
+    assert "My_Draw" in Path("out/benchmark.md").read_text()
+    assert "--target COLUMN belong" in fails(*args, "--data", "mine.csv")
+    message = fails("table2", "--method", "my_draws:Other", "--out", "out")
+    assert "has no 'Other'" in message

@@ -154,6 +154,14 @@ Datasets = Annotated[
     typer.Option(help="Data sets; `surff datasets list` lists them."),
 ]
 Large = Annotated[bool, typer.Option("--large", help="Run covtype above 16 d too.")]
+Method = Annotated[
+    list[str],
+    typer.Option(
+        metavar="MODULE:OBJECT",
+        help="A method of your own: a draw, selector, adaptation, features or, in "
+        "`benchmark`, an estimator. The module may lie in the working directory.",
+    ),
+]
 Multiples = Annotated[
     list[int],
     typer.Option(
@@ -200,15 +208,17 @@ def table2(
             "(protocol fair)."
         ),
     ] = ["paper"],  # noqa: B006
+    method: Method = [],  # noqa: B006
     large: Large = False,
     seed: Seed = 0,
     out: Out = Path("results"),
 ):
     """Accuracy and generation time of the methods, compared with the paper."""
-    from surff.experiments import METHODS, Table2, all_methods
+    from surff.experiments import METHODS, Table2, add_method, all_methods
 
     sets = {"paper": METHODS, "all": all_methods()}
-    with plain_errors(ValueError):
+    with plain_errors(ValueError, TypeError):
+        own = [add_method(text) for text in method]
         config = Table2(
             datasets=tuple(datasets),
             multiples=tuple(multiples),
@@ -216,7 +226,7 @@ def table2(
             protocol=protocol,
             weights=weights,
             ablation=ablation,
-            methods=tuple(name for m in methods for name in sets.get(m, (m,))),
+            methods=(*(name for m in methods for name in sets.get(m, (m,))), *own),
             large=large,
             seed=seed,
         )
@@ -395,6 +405,14 @@ def benchmark(
     methods: Annotated[list[str], typer.Option(help="Methods: all, or names.")] = [  # noqa: B006
         "all"
     ],
+    method: Method = [],  # noqa: B006
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Table of your own, CSV or Parquet, in place of the tasks."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Column of --data to predict.")
+    ] = None,
     multiples: Multiples = [1, 4, 16],  # noqa: B006
     splits: Annotated[
         int, typer.Option(help="Repetitions.", parser=_integer, metavar="<int>")
@@ -407,20 +425,27 @@ def benchmark(
         PACKAGES,
         SUITES,
         Benchmark,
+        add_method,
         benchmark_report,
         method_labels,
         run_benchmark,
+        task_of_file,
         why_not,
     )
 
-    with plain_errors(ValueError):
+    with plain_errors(ValueError, TypeError):
+        if (data is None) != (target is None):
+            raise ValueError("--data FILE and --target COLUMN belong together.")
+        if data is not None:
+            tasks = [*(tasks or ()), task_of_file(data, target)]
+        own = [add_method(text) for text in method]
         if tasks is None and suite not in SUITES:
             raise ValueError(
                 f"suite must be one of {', '.join(SUITES)}, got {suite!r}."
             )
         config = Benchmark(
             tasks=tuple(tasks or SUITES[suite]),
-            methods=_all_or_names(methods, method_labels()),
+            methods=(*_all_or_names(methods, method_labels()), *own),
             multiples=tuple(multiples),
             splits=splits,
             seed=seed,

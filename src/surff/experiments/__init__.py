@@ -13,6 +13,7 @@ from surff.experiments.benchmark import *
 from surff.experiments.benchmark_table import *
 from surff.experiments.figure1 import *
 from surff.experiments.methods import *
+from surff.experiments.own import *
 from surff.experiments.printed import *
 from surff.experiments.protocol import *
 from surff.experiments.render import *

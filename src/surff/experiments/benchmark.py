@@ -27,13 +27,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import QuantileTransformer
 from threadpoolctl import threadpool_limits
 
 from surff import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.datasets import DATASETS, load
-from surff.experiments.methods import PEERS, all_methods, why_not
+from surff.experiments.methods import OWN, PEERS, all_methods, own_labels, why_not
 from surff.experiments.peers import Fitted, fit_peer, score_of
 from surff.experiments.protocol import (
     Part,
@@ -59,13 +60,23 @@ __all__ = [
     "TASKS",
     "WITHOUT_SIZE",
     "Benchmark",
+    "OwnData",
     "Task",
+    "TaskDescription",
     "load_task",
     "method_labels",
     "run_benchmark",
     "split_rows",
     "trial_row",
+    "without_size",
 ]
+
+
+class OwnData(NamedTuple):
+    """Data of a user, see `surff.experiments.add_task`."""
+
+    X: np.ndarray  # (n_samples, n_features)
+    y: np.ndarray  # (n_samples,), floats for a regression
 
 
 class TaskDescription(NamedTuple):
@@ -75,6 +86,7 @@ class TaskDescription(NamedTuple):
     parts: tuple[str | None, ...] = (None,)  # or one for training and one to test
     chunks: int = 0  # > 0: runs of consecutive rows that stay together
     scores: bool = False  # normal scores in place of standardised columns
+    own: OwnData | None = None  # data of a user
 
 
 #: Tasks by name. Rows of EEG are one recording: after a random split the training part
@@ -129,7 +141,22 @@ LARGEST_SCORE = 3.0
 
 def method_labels() -> dict[str, str]:
     """Names and printed names of the methods, in table order."""
-    return {**{name: all_methods()[name] for name in KERNEL_METHODS}, **PEERS}
+    labels = all_methods()
+    own = {**own_labels(estimators=False), **own_labels(estimators=True)}
+    return {**{name: labels[name] for name in KERNEL_METHODS}, **PEERS, **own}
+
+
+def without_size(method: str) -> bool:
+    """Whether a method has no number of frequencies, and runs once per split."""
+    return method in WITHOUT_SIZE or method in own_labels(estimators=True)
+
+
+def shape_of(task: str) -> tuple[int, int]:
+    """Rows and columns of a task."""
+    if (own := TASKS[task].own) is not None:
+        return own.X.shape
+    data = DATASETS[TASKS[task].dataset]
+    return sum(data.n_samples.values()), data.n_features
 
 
 @dataclass(frozen=True)
@@ -173,9 +200,9 @@ class Benchmark(Experiment):
 
     def sizes(self, task: str, method: str) -> tuple[int, ...]:
         """Multiples at which a method runs; 0 for one that has no number."""
-        if method in WITHOUT_SIZE:
+        if without_size(method):
             return (0,)
-        d = DATASETS[TASKS[task].dataset].n_features
+        _, d = shape_of(task)
         return tuple(m for m in self.multiples if not why_not(method, d, m))
 
     def can_run(self, method: str) -> bool:
@@ -192,8 +219,8 @@ class Benchmark(Experiment):
 
     def cost(self, dataset: str, multiple: int, methods: Sequence[str]) -> float:
         """See `Experiment`; methods without a size count as 4 d."""
-        data = DATASETS[TASKS[dataset].dataset]
-        n, s = sum(data.n_samples.values()), max(multiple, 4) * data.n_features
+        n, d = shape_of(dataset)
+        s = max(multiple, 4) * d
         return len(methods) * gram_cost(n, s)
 
 
@@ -227,8 +254,8 @@ def load_task(name: str) -> Task:
     """
     if name not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}, got {name!r}.")
-    dataset, parts, chunks, _ = TASKS[name]
-    loaded = [load(dataset, part) for part in parts]
+    dataset, parts, chunks, _, own = TASKS[name]
+    loaded = [load(dataset, part) for part in parts] if own is None else [own]
     X = np.concatenate([np.asarray(part.X, dtype=np.float64) for part in loaded])
     y = np.concatenate([part.y for part in loaded])
     classification = not np.issubdtype(y.dtype, np.floating)
@@ -318,6 +345,17 @@ def fit_kernel_method(method, part, classification, multiple, fold_seed, map_see
     return Fitted(model, tune_time, time.process_time() - start)
 
 
+def fit_own(method, part, classification, multiple, fold_seed, map_seed):
+    """Fit a whole estimator of a user, which tunes itself."""
+    del classification, multiple, fold_seed
+    model = clone(OWN[method].part)
+    if "random_state" in model.get_params(deep=False):
+        model.set_params(random_state=map_seed)
+    start = time.process_time()
+    model.fit(part.X, part.y)
+    return Fitted(model, 0.0, time.process_time() - start)
+
+
 def run_benchmark(config: Benchmark, store: ResultStore, verbose: Any = 0) -> None:
     """Run the trials that are missing and store each as it ends.
 
@@ -370,7 +408,9 @@ def trial_row(task: Task, part: Part, config: Benchmark, trial: Trial) -> dict:
     (method,) = trial.methods
     seeds = seed_sequence(config.seed, task, trial.trial, trial.multiple)
     fold_seed, map_seed = np.random.default_rng(seeds).integers(2**31, size=2)
-    fit = fit_peer if method in PEERS else fit_kernel_method
+    fit = fit_kernel_method
+    if without_size(method) or method in PEERS:
+        fit = fit_peer if method in PEERS else fit_own
     fitted = fit(
         method, part, task.classification, trial.multiple, int(fold_seed), int(map_seed)
     )

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from surff.experiments.benchmark import TASKS, WITHOUT_SIZE, Benchmark, method_labels
+from surff.experiments.benchmark import TASKS, Benchmark, method_labels, without_size
 from surff.experiments.figures import benchmark_figure
 from surff.experiments.render import trials_text
 from surff.experiments.statistics import (
@@ -278,7 +278,7 @@ def _rank_table(cells):
     ranked = {
         size: (ranks, n)
         for size, (ranks, n) in ranked.items()
-        if len(ranks.keys() - set(WITHOUT_SIZE)) > 1
+        if sum(not without_size(method) for method in ranks) > 1
     }
     body = []
     for name, label in method_labels().items():

@@ -59,6 +59,15 @@ STYLES = {
     "nystroem-kmeans": {"color": "#666666", "marker": "s", "linestyle": "--"},
 }
 
+#: Line of a method of a user.
+OWN_STYLE = {"color": "#000000", "marker": "*", "linestyle": "-."}
+
+
+def style_of(method: str) -> dict:
+    """Line of a method."""
+    return STYLES.get(method, OWN_STYLE)
+
+
 _RC = {
     "font.size": 9.0,
     "axes.titlesize": 10.0,
@@ -328,7 +337,7 @@ def draw_means(axes, values, bands=True):
         summaries = [summarise(trials) for trials in by_size.values()]
         means = np.array([summary.mean for summary in summaries])
         spread = np.nan_to_num([summary.std for summary in summaries])
-        style = STYLES[method]
+        style = style_of(method)
         axes.plot(sizes, means, **style, zorder=3)
         if bands:
             low = np.maximum(means - spread, 0.1 * means)  # the axis may be logarithmic
@@ -353,7 +362,7 @@ def draw_printed(axes, rows, printed, field, title):
     """Title and the paper's cells as hollow markers."""
     keys = {(row["dataset"], row["multiple"], row["method"]) for row in rows}
     for key in sorted(keys & printed.keys()):
-        style = STYLES[key[2]]
+        style = style_of(key[2])
         hollow = {"markersize": 10.0, "fillstyle": "none", "markeredgewidth": 1.2}
         own = {"marker": style["marker"], "color": style["color"]}
         axes.plot(key[1], getattr(printed[key], field), **own, **hollow, zorder=4)
@@ -365,7 +374,7 @@ def draw_times(axes, rows, printed):
     """Generation time in seconds against s, both axes logarithmic."""
     ends = {}
     for method, by_size in series(rows, "generation_time").items():
-        style = STYLES[method]
+        style = style_of(method)
         low, median, high = np.percentile(
             np.array(_padded(by_size.values())), [25, 50, 75], axis=1
         )
@@ -446,7 +455,7 @@ def label_ends(axes, x, ends, gap=0.062):
             xytext=(7, 0),
             textcoords="offset points",
             va="center",
-            color=STYLES[method]["color"],
+            color=style_of(method)["color"],
             fontsize=8.5,
             annotation_clip=False,
         )

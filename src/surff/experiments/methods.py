@@ -8,7 +8,11 @@ all methods alike. `features_of` makes the features of any of them.
 from __future__ import annotations
 
 import importlib.util
+from typing import Any, NamedTuple
 
+from sklearn.base import clone
+
+import surff
 from surff import (
     EERF,
     Compression,
@@ -30,10 +34,13 @@ __all__ = [
     "METHODS",
     "MORE",
     "NAMES",
+    "OWN",
     "PACKAGES",
     "PEERS",
+    "OwnMethod",
     "all_methods",
     "features_of",
+    "own_labels",
     "selectors",
     "why_not",
 ]
@@ -122,9 +129,43 @@ BANDWIDTH_OF = {"agop": "rff", "gradient": "rff", "auto": None}
 _DRAW_OF = {"qmc": "halton", **{name: name for name in DRAWS}}
 
 
+class OwnMethod(NamedTuple):
+    """A method of a user, see `surff.experiments.add_method`."""
+
+    kind: str  # "draw", "select", "adapt", "features", "function" or "estimator"
+    part: Any
+
+    def features(
+        self, n_components: int, gamma: Any, random_state: int
+    ) -> surff.estimators.Features:
+        """Unfitted features of it; not of an estimator."""
+        options = {"gamma": gamma, "random_state": random_state}
+        if self.kind == "function":
+            return self.part(n_components=n_components, **options)
+        part = clone(self.part, safe=False)
+        if self.kind != "features":
+            return FourierFeatures(n_components, **{self.kind: part}, **options)
+        options["n_components"] = n_components
+        own = part.get_params(deep=False)
+        return part.set_params(**{k: v for k, v in options.items() if k in own})
+
+
+#: Methods of users by name.
+OWN: dict[str, OwnMethod] = {}
+
+
+def own_labels(estimators: bool) -> dict[str, str]:
+    """Names and printed names of methods of users, whole estimators or features."""
+    return {
+        name: LABELS[name]
+        for name, method in OWN.items()
+        if (method.kind == "estimator") == estimators
+    }
+
+
 def all_methods() -> dict[str, str]:
-    """Names and printed names of all methods, in table order."""
-    return {**METHODS, **MORE}
+    """Names and printed names of all methods with features, in table order."""
+    return {**METHODS, **MORE, **own_labels(estimators=False)}
 
 
 def why_not(method: str, n_features: int, multiple: int) -> str | None:
@@ -179,8 +220,10 @@ def features_of(
     gamma: float | str,
     seed: int,
     n_samples: int,
-) -> FourierFeatures | NystroemFeatures:
+) -> surff.estimators.Features:
     """Unfitted features of a method, ``2 * multiple * n_features`` columns.
+
+    Features of users may have another number.
 
     Parameters
     ----------
@@ -199,7 +242,7 @@ def features_of(
 
     Returns
     -------
-    FourierFeatures or NystroemFeatures
+    Features
 
     Raises
     ------
@@ -211,6 +254,8 @@ def features_of(
             f"method must be one of {', '.join(all_methods())}, got {method!r}."
         )
     n_components = 2 * multiple * n_features
+    if method in OWN:
+        return OWN[method].features(n_components, gamma, seed)
     if method in _NYSTROEM:
         landmarks = method.removeprefix("nystroem-")
         return NystroemFeatures(

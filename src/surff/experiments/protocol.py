@@ -480,7 +480,7 @@ def fitted_row(features, model, part):
     return {
         "accuracy": float(model.score(part.test_X, part.test_y)),
         "alpha": model.alpha_,
-        "gamma": features.gamma_,
+        "gamma": getattr(features, "gamma_", None),
         "generation_time": seconds,
         "at_grid_end": ends(alpha=(model.alpha_, model.alpha_path_.alphas)),
     }

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from surff.datasets import DATASETS
 from surff.experiments.figures import methods_figure, table2_figure
-from surff.experiments.methods import ABLATION, METHODS, MORE, all_methods, why_not
+from surff.experiments.methods import ABLATION, METHODS, all_methods, why_not
 from surff.experiments.printed import printed_table
 from surff.experiments.protocol import PROBLEMS, PROTOCOLS, load_problem
 from surff.experiments.render import (
@@ -139,7 +139,7 @@ class Table2(Experiment):
     @property
     def more(self) -> tuple[str, ...]:
         """Names of the methods that the paper does not compare."""
-        return tuple(method for method in self.methods if method in MORE)
+        return tuple(method for method in self.methods if method not in METHODS)
 
     def methods_at(self, dataset: str, multiple: int) -> tuple[str, ...]:
         """Names in `all_methods` of the methods that have a map of that size."""
