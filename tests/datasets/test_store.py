@@ -306,6 +306,14 @@ def test_interrupted_download_leaves_nothing(places, small_set, mirror):
     assert list(places[1].iterdir()) == [path]
 
 
+def test_a_cache_that_cannot_be_written_is_named(places, small_set, mirror):
+    directory, base_url = mirror
+    serve_small_set(directory, small_set[1])
+    places[1].write_text("a file in the place of the directory")
+    with pytest.raises(DatasetNotFoundError, match=r"cannot be written .*SURFF_CACHE"):
+        fetch("eeg", progress=False, base_url=base_url)
+
+
 def test_progress_bar_can_be_shown_and_silenced(places, small_set, mirror, capsys):
     directory, base_url = mirror
     serve_small_set(directory, small_set[1])

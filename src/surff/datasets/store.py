@@ -420,10 +420,7 @@ def _download(file, *, progress, base_url):
     url = file.url
     if base_url is not None:
         url = f"{base_url.rstrip('/')}/{file.download_name}"
-    directory = cache_directory()
-    directory.mkdir(parents=True, exist_ok=True)
-    # Inside the cache, so that the last step is a rename within one file system.
-    with tempfile.TemporaryDirectory(prefix=".download-", dir=directory) as temporary:
+    with _folder_in_cache(file) as temporary:
         raw = Path(temporary) / file.download_name
         try:
             download_file(url, raw, max_bytes=file.max_bytes, progress=progress)
@@ -439,7 +436,21 @@ def _download(file, *, progress, base_url):
         packed = Path(temporary) / file.filename
         # Preset 0: 2 s for covtype where the default takes 28 s, a quarter larger.
         packed.write_bytes(lzma.compress(csv, preset=0))
-        return packed.replace(directory / file.filename)
+        return packed.replace(cache_directory() / file.filename)
+
+
+def _folder_in_cache(file):
+    """Temporary directory inside the cache: the last step is a rename in one system."""
+    directory = cache_directory()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix=".download-", dir=directory)
+    except OSError as error:
+        failure = (
+            f"The cache {directory} cannot be written ({error}): set SURFF_CACHE to a "
+            "directory that can."
+        )
+        raise DatasetNotFoundError(_not_found(file, failure)) from error
 
 
 def locate(

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from surff.backend import Array, checked_weight, time_is_up, validated
 from surff.estimators._alphas import best_alpha, checked_alphas, scored_path
+from surff.estimators._arguments import ELSEWHERE, instead_of
 from surff.estimators._atomic import all_or_nothing
 from surff.estimators._intervals import PredictsSets, fold_models
 from surff.estimators._linear import (
@@ -159,6 +160,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
         """Scores of each label: the less likely, the larger."""
         return -class_probabilities(decisions)
 
+    @instead_of(**ELSEWHERE)
     def __init__(
         self,
         features: Any = None,

@@ -12,7 +12,6 @@ from sklearn.base import (
     RegressorMixin,
     _fit_context,
 )
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import (
     check_array,
@@ -29,6 +28,7 @@ from surff.backend import (
     to_numpy_if_dispatched,
     validated,
 )
+from surff.estimators._arguments import ELSEWHERE, available_if, instead_of
 from surff.estimators._atomic import all_or_nothing
 from surff.estimators._base_ridge import (
     PRIVATE_RESULTS,
@@ -254,6 +254,7 @@ class KernelRidgeRegressor(
         "alpha_per_target": ["boolean"],
     }
 
+    @instead_of(**ELSEWHERE)
     def __init__(
         self,
         features: Any = None,
@@ -641,6 +642,7 @@ class KernelRidgeClassifier(
         "intervals": ["boolean"],
     }
 
+    @instead_of(**ELSEWHERE)
     def __init__(
         self,
         features: Any = None,
