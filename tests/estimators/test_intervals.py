@@ -202,12 +202,14 @@ def test_rows_of_a_sample_that_features_saw_are_not_left_out():
 def test_intervals_change_nothing_else(options):
     model = regressor(**options).fit(X, Y)
     plain = regressor(cv=options.get("cv", CV), intervals=False).fit(X, Y)
-    assert_array_equal(model.coef_, plain.coef_)
+    assert_array_equal(model.primal_coef_, plain.primal_coef_)
     assert model.best_score_ == plain.best_score_
     assert not hasattr(plain, "fold_models_")
     single = regressor(alphas=0.7, **options).fit(X, Y)
     assert_allclose(
-        single.coef_, regressor(alphas=0.7, intervals=False).fit(X, Y).coef_, rtol=1e-9
+        single.primal_coef_,
+        regressor(alphas=0.7, intervals=False).fit(X, Y).primal_coef_,
+        rtol=1e-9,
     )
 
 
