@@ -181,6 +181,7 @@ def test_a_terminal_gets_a_bar(monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.setitem(watched.__globals__, "BAR_SECONDS", 0.0)
     monkeypatch.setitem(watched.__globals__, "HOOK_SECONDS", 0.0)
+    monkeypatch.setenv("COLUMNS", "200")
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
 

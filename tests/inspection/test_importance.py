@@ -152,7 +152,7 @@ def test_few_rows_of_many_are_looked_at():
     model.fit(rows, np.sin(rows[:, 0]))
     everything = feature_importances(model, rows, n_samples=5000)
     error = np.abs(model.feature_importances_ - everything.importances_mean)
-    # Of 1,000 rows; six standard errors are exceeded with a probability below 1e-8.
+    # Of 500 rows; six standard errors are exceeded with a probability below 1e-8.
     assert np.all(error < 6 * model.feature_importances_std_ + 0.2 * error.mean())
 
 

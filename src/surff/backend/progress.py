@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
+import shutil
 import sys
 import threading
 import time
@@ -397,6 +398,7 @@ class Bars:
     def __init__(self) -> None:
         self._bars: list[Any] = []  # outermost first
         self._names: list[tuple[str, ...]] = []
+        self._refreshed = time.monotonic()
         self._lock = threading.RLock()
 
     def __call__(self, progress: Progress) -> None:
@@ -414,10 +416,16 @@ class Bars:
             bar = self._bars[depth]
             bar.set_description_str(progress_line(progress), refresh=False)
             bar.update(progress.done - bar.n)
+            if (now := time.monotonic()) >= self._refreshed + 1.0:
+                self._refreshed = now
+                for outer in self._bars[:depth]:  # they have no news of their own
+                    outer.refresh()
 
     def _open(self, progress):
         from tqdm import tqdm
 
+        # Where a terminal does not know its size tqdm would show nothing.
+        size = shutil.get_terminal_size()
         bar = tqdm(
             total=progress.total,
             bar_format="{percentage:3.0f}%|{bar:20}| {desc}"
@@ -425,7 +433,8 @@ class Bars:
             else "{desc}",
             leave=False,
             delay=BAR_SECONDS,
-            dynamic_ncols=True,
+            ncols=size.columns - 1,
+            nrows=size.lines,
             file=sys.stderr,
         )
         self._bars.append(bar)

@@ -256,7 +256,7 @@ class LinearOnFeatures(LoadsOlder):
 
         The mean square of the derivative of the predictions by the column, times the
         column's variance; see `surff.inspection.feature_importances`. From at most
-        1,000 rows of the fit.
+        500 rows of the fit.
 
         Raises
         ------

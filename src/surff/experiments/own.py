@@ -197,7 +197,7 @@ def task_of_file(path: str | os.PathLike, target: str) -> str:
         )
     y = frame.pop(target)
     for column in (y, *(frame[name] for name in frame)):
-        if column.isna().any():
+        if np.any(column.isna()):
             raise ValueError(
                 f"{path}: column {column.name!r} has an empty cell in row "
                 f"{int(np.argmax(column.isna()))}; fill or drop such rows."
