@@ -202,6 +202,13 @@ def test_latex(rows, printed):
     assert {line.count(" & ") + 1 for line in body.splitlines()} == {columns}
 
 
+def test_one_split_has_no_test_in_latex(rows):
+    rows = [row | {"dataset": "cod-rna", "protocol": "fair"} for row in rows]
+    config = Table2(("cod-rna",), (1, 2), trials=5, protocol="fair")
+    text = table2_report(config, rows).latex_tables()
+    assert "over 5 trials of the protocol fair.}" in text
+
+
 def test_special_characters_are_escaped():
     assert tex("a_b & 5 % ± – {x}") == (  # noqa: RUF001
         "a\\_b \\& 5 \\% $\\pm$ -- \\{x\\}"

@@ -572,13 +572,13 @@ def latex_caption(config: Any, rows: Sequence[dict]) -> str:
     ----------
     config : Table2
     rows : sequence of dict
-        The rows shown.
+        The rows shown, of one data set.
     """
     text = (
         f", mean and standard deviation over {trials_text(rows)} of the protocol "
         f"{config.protocol}"
     )
-    if not _tested(rows):
+    if not _tested(rows) or resampling_ratio(rows[0]) is None:
         return text
     test = "plain paired" if config.protocol == "published" else "corrected resampled"
     marks = "better" if config.more else "weighted methods better"

@@ -274,9 +274,9 @@ class Report:
         Of the numbers there.
     latex : str or None
         Label in LaTeX; None writes none.
-    latex_caption : str
-        What the caption of each table there says after its title, in one sentence with
-        it; `captions` go above as comments.
+    latex_captions : dict
+        What the caption of a table there says after its title, in one sentence with it,
+        by the table's name; `captions` go above as comments.
     figures : dict
         Maps the stem of a picture to a function that draws it.
     """
@@ -288,7 +288,7 @@ class Report:
     data: Table
     digits: int = 6
     latex: str | None = None
-    latex_caption: str = ""
+    latex_captions: Mapping[str, str] = field(default_factory=dict)
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict)
 
     def show(self, console: Console) -> None:
@@ -313,7 +313,8 @@ class Report:
         lines += [f"% {sentence}" for sentence in self.captions]
         for table in self.tables:
             label = "-".join(filter(None, (self.latex, table.name)))
-            lines += [*table.latex(label, f"{table.title}{self.latex_caption}."), ""]
+            caption = f"{table.title}{self.latex_captions.get(table.name, '')}."
+            lines += [*table.latex(label, caption), ""]
         return "\n".join(lines)
 
     def texts(self) -> dict[str, str]:

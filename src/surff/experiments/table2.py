@@ -251,6 +251,9 @@ def table2_report(config: Table2, rows: Sequence[dict]) -> Report:
         sentences,
         cells_in_full(cells, config),
         latex=f"{stem}-{config.protocol}",
-        latex_caption=latex_caption(config, rows),
+        latex_captions={
+            name: latex_caption(config, [row for row in rows if row["dataset"] == name])
+            for name in datasets
+        },
         figures={f"{stem}-{name}": draw for name, draw in figures.items()},
     )
