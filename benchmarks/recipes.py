@@ -66,6 +66,8 @@ def candidates(plain, train, n_samples):
     for name, score in scores(train, n_samples).items():
         add(name, np.sqrt(score.sum() / score.clip(1e-300)))
     weights = found["as here: (z'y)^2"].column_weights
+    drawn = np.random.default_rng(0).multinomial(len(weights), weights**-2.0)
+    add("columns drawn with replacement", weights * np.sqrt(drawn))
     add("weights 1/q", weights**2)
     add("weights at most 2 sqrt(2s)", weights.clip(None, 2.0 * np.sqrt(len(weights))))
     add("weights of other columns", np.sort(weights))
