@@ -347,7 +347,8 @@ def recipes(results: Results) -> str:
         f"{deviation(eeg, 'eeg'):.2f} against {deviation(here, 'eeg'):.2f}, but on "
         f"cod-RNA it has {deviation(eeg, 'cod-rna'):.2f} against "
         f"{deviation(here, 'cod-rna'):.2f}. Noise in place of y moves no cell by more "
-        f"than {moved:.2f} points: in this recipe the weights need not know the labels. "
+        f"than {moved:.2f} points: in this recipe the weights need not know the "
+        "labels. "
         "On covtype, where there are many rows, no change that keeps all columns moves "
         f"the accuracy by more than {max(large) - min(large):.2f} points."
     )
