@@ -221,3 +221,27 @@ def test_frequencies_that_overflow_in_float32_are_refused():
     )
     with pytest.raises(ValueError, match="gamma, or the draw, gives frequencies that"):
         model.fit(X, Y)
+
+
+def test_a_target_of_none_is_refused():
+    y = Y.astype(object)
+    y[3] = None
+    with pytest.raises(ValueError, match="y must be numbers, got None or NaN"):
+        KernelRidgeRegressor(features(), alphas=1.0).fit(X, y)
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "rpcholesky", "leverage"])
+def test_kernels_that_overflow_are_refused(landmarks):
+    for kernel, gamma in (("poly", 1e300), ("rbf", 1e300)):
+        maps = NystroemFeatures(
+            8, kernel=kernel, gamma=gamma, landmarks=landmarks, random_state=0
+        )
+        with pytest.raises(ValueError, match=r"kernel of rows of X must be finite"):
+            maps.fit(1e5 * X)
+
+
+@pytest.mark.parametrize("cv", ["gcv", 2])
+def test_alphas_at_the_end_of_numbers(cv):
+    model = KernelRidgeRegressor(features(4), alphas=[1e-300, 1e300, 1.0], cv=cv)
+    constant = np.zeros((40, 2))
+    assert_allclose(model.fit(constant, Y).predict(constant), Y.mean(), rtol=1e-9)

@@ -29,8 +29,12 @@ LARGEST_NUMBER = 1e100
 
 
 def refuse_large(y: np.ndarray) -> None:
-    """Refuse targets for which sums over rows overflow."""
-    if y.size and (largest := np.abs(y).max()) > LARGEST_NUMBER:
+    """Refuse targets for which sums over rows overflow, and None among objects."""
+    if not y.size:
+        return
+    if np.isnan(largest := np.abs(y).max()):
+        raise ValueError("y must be numbers, got None or NaN among them.")
+    if largest > LARGEST_NUMBER:
         raise ValueError(
             f"y must be at most {LARGEST_NUMBER:.0e} in absolute value, or its "
             f"squares overflow, got {largest:.3g}; scale y."

@@ -126,7 +126,7 @@ def inverse_root(K: np.ndarray, eps: float | None = None) -> tuple[np.ndarray, f
            [0. , 0. , 0. ]])
     """
     eps = np.finfo(K.dtype).eps if eps is None else eps
-    K = K.astype(np.float64)
+    K = finite_values(K.astype(np.float64))
     eigenvalues, V = linalg.eigh(0.5 * (K + K.T))
     largest = eigenvalues[-1]
     if not largest > 0:
@@ -169,6 +169,10 @@ class SpectralKernel:
 
     def __call__(self, X: Any, landmarks: Any) -> np.ndarray:
         """Kernel of rows and landmarks, shape (n_rows, n_landmarks), float64."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return finite_values(self._values(X, landmarks))
+
+    def _values(self, X, landmarks):
         if not (sparse.issparse(X) or sparse.issparse(landmarks)):
             # The measure centres both on the mean of its first argument. With the
             # landmarks first, a row's values do not depend on the other rows.
@@ -180,7 +184,7 @@ class SpectralKernel:
             return values.reshape(r.shape)
         if isinstance(self.measure, Laplace):
             return self.measure.unit_kernel(self._scaled(X), self._scaled(landmarks))
-        return self(_dense(X), _dense(landmarks))
+        return self._values(_dense(X), _dense(landmarks))
 
     def _scaled(self, X):
         factor = np.asarray(self.measure.scale(self.gamma), dtype=np.float64)
@@ -191,6 +195,16 @@ class SpectralKernel:
     def diagonal(self, X: Any) -> np.ndarray:
         """Values of k(x, x), ones."""
         return np.ones(X.shape[0])
+
+
+def finite_values(values: np.ndarray) -> np.ndarray:
+    """Return kernel values, or refuse those that are not finite."""
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "the kernel of rows of X must be finite, got values that overflow; scale "
+            "the columns of X or choose a smaller gamma."
+        )
+    return values
 
 
 def _dense(X):
@@ -234,10 +248,12 @@ class PairwiseKernel:
         # In float64 whatever the rows have: the map amplifies rounding of its entries.
         X = X.astype(np.float64, copy=False)
         landmarks = landmarks.astype(np.float64, copy=False)
-        return pairwise_kernels(
-            X, landmarks, metric=self.metric, n_jobs=1, filter_params=True,
-            **self.params,
-        )  # fmt: skip
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = pairwise_kernels(
+                X, landmarks, metric=self.metric, n_jobs=1, filter_params=True,
+                **self.params,
+            )  # fmt: skip
+        return finite_values(values)
 
     def diagonal(self, X: Any) -> np.ndarray:
         """Values of k(x, x)."""
@@ -536,7 +552,7 @@ class KernelMatrix:
 
     def diagonal(self) -> np.ndarray:
         """Diagonal, shape (n_samples,)."""
-        return self.sample_weight * self.kernel.diagonal(self.X)
+        return finite_values(self.sample_weight * self.kernel.diagonal(self.X))
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Entries of some rows and columns, arrays of numbers, in float64."""
@@ -544,7 +560,7 @@ class KernelMatrix:
         values = np.empty((len(rows), len(columns)))
         for part in row_blocks(len(rows), kernel_block_rows(len(columns), self.X)):
             values[part] = entries(rows[part])
-        return values
+        return finite_values(values)
 
     def column_blocks(
         self, columns: np.ndarray

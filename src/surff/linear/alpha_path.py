@@ -346,13 +346,15 @@ def gcv_errors(
     if fit_intercept:
         total = total - equations.target_sum**2 / n
     shrunk = e[:, None] + np.asarray(alphas)
-    rss = total - np.einsum(
-        "jk,ja->ak", projected**2, (shrunk + alphas) / shrunk**2, optimize=True
-    )
-    df = np.sum(e[:, None] / shrunk, axis=0) + bool(fit_intercept)
-    left = np.where(df < n, 1.0 - df / n, 0.0)[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(left > 0, rss.clip(min=0.0) / n / left**2, np.inf)
+    # Where numbers end, at alphas of 1e-300 say, the error counts as infinite.
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        rss = total - np.einsum(
+            "jk,ja->ak", projected**2, (shrunk + alphas) / shrunk**2, optimize=True
+        )
+        df = np.sum(e[:, None] / shrunk, axis=0) + bool(fit_intercept)
+        left = np.where(df < n, 1.0 - df / n, 0.0)[:, None]
+        errors = np.where(left > 0, rss.clip(min=0.0) / n / left**2, np.inf)
+    return np.nan_to_num(errors, nan=np.inf, posinf=np.inf)
 
 
 def leave_one_out_decisions(
