@@ -338,7 +338,10 @@ class RowsFit:
         if solver != "cg":
             if refit is None and has_few_rows(data, solving):
                 return HeldOutFewRows(data, solving, splits, scorer)
-            return HeldOutSplits(data, solving, splits, scorer, refit)
+            criterion = HeldOutSplits(data, solving, splits, scorer, refit)
+            if model.intervals:
+                criterion.remember()
+            return criterion
 
         def solve(alphas, feature_map, rows):
             return self.by_passes(data, alphas, feature_map, rows)

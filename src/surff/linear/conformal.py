@@ -110,18 +110,30 @@ def left_out_scores(
     used = folds >= 0
     if sample_weight is not None:
         used &= sample_weight > 0
-    weight = np.ones(len(folds)) if sample_weight is None else sample_weight
     cells = folds[used][:, None] + n_folds * np.arange(n_targets)
-    weights = np.broadcast_to(weight[used][:, None], cells.shape)
-    return _sorted_scores(
-        cells.ravel(), scores[used].ravel(), weights.ravel(), n_targets * n_folds
-    )._replace(n_folds=n_folds)
+    n_cells = n_folds * n_targets
+    if sample_weight is None and n_folds <= MOST_SEARCHED:
+        # Sorting each fold alone is several times faster than sorting all by two keys.
+        own = [np.flatnonzero(folds == fold) for fold in range(n_folds)]
+        parts = [np.sort(scores[rows, j]) for j in range(n_targets) for rows in own]
+        values, cells = np.concatenate(parts), np.sort(cells, axis=None)
+        found = _together(cells, values, np.ones(len(values)), n_cells)
+    else:
+        weight = np.ones(len(folds)) if sample_weight is None else sample_weight
+        weights = np.broadcast_to(weight[used][:, None], cells.shape)
+        columns = cells.ravel(), scores[used].ravel(), weights.ravel()
+        found = _sorted_scores(*columns, n_cells)
+    return found._replace(n_folds=n_folds)
 
 
 def _sorted_scores(cells, values, weights, n_cells):
     """Scores in the order of their cells, equal ones together."""
     order = np.lexsort((values, cells))
-    cells, values, weights = cells[order], values[order], weights[order]
+    return _together(cells[order], values[order], weights[order], n_cells)
+
+
+def _together(cells, values, weights, n_cells):
+    """Scores that are sorted by cell and value, equal ones together."""
     first = np.ones(len(values), dtype=bool)
     first[1:] = (np.diff(cells) > 0) | (np.diff(values) > 0)
     first = np.flatnonzero(first)
@@ -213,7 +225,7 @@ def _upper_bound(values, weights, starts, centres, scales, coverage):
     folds = [slice(a, b) for a, b in itertools.pairwise(starts)]
     below = [np.concatenate([[0.0], np.cumsum(weights[fold])]) for fold in folds]
     for _ in range(HALVINGS):
-        if np.all(low == high):
+        if np.all(high - low <= 2.0 * np.spacing(np.abs(high))):
             break
         half = 0.5 * (low + high)
         found = np.zeros(len(centres))

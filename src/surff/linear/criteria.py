@@ -67,6 +67,10 @@ EQUATIONS_GRID = AutoGrid(
 PASSES_GRID = AutoGrid(np.arange(-3.0, 2.5, 0.5), (-4.0, 8.0), np.arange(0.5, 2.5, 0.5))
 
 
+#: Most bytes of the folds' models that are kept for a second use.
+SOLVED_BYTES = 64 * 2**20
+
+
 class Solving(NamedTuple):
     """How coefficients follow from normal equations."""
 
@@ -168,6 +172,8 @@ class HeldOutSplits(CriterionOfEquations):
         refit: Callable | None = None,
     ):
         self.data, self.solving, self.scorer = data, solving, scorer
+        self._solved = None
+        self._n_splits = len(splits)
         self._leaves_one_out = any(len(test) == 1 for _, test in splits)
         self.total, self._splits = splits_equations(
             data.feature_map, data.X, data.Y, splits, data.sample_weight, refit
@@ -229,7 +235,27 @@ class HeldOutSplits(CriterionOfEquations):
 
     def fold_models(self, alphas: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Iterate over the splits, with the coefficients and intercepts of alphas."""
-        return coefficient_paths(self._splits(), alphas, *self.solving)
+        paths = coefficient_paths(self._splits(), alphas, *self.solving)
+        return paths if self._solved is None else self._remembered(paths, alphas)
+
+    def remember(self) -> None:
+        """Keep the folds' models that `score` solves for, for a later `fold_models`."""
+        self._solved = {}
+
+    def _remembered(self, paths, alphas):
+        """The models of the folds, from an earlier call if that had all the alphas."""
+        keys = [(i, alpha) for i in range(self._n_splits) for alpha in alphas]
+        if all(key in self._solved for key in keys):
+            for i, split in enumerate(self._splits()):
+                coefs, levels = zip(*(self._solved[i, a] for a in alphas), strict=True)
+                yield split, np.stack(coefs, axis=1), np.stack(levels)
+            return
+        room = SOLVED_BYTES // 8 - sum(coef.size for coef, _ in self._solved.values())
+        for i, (split, coefs, levels) in enumerate(paths):
+            if coefs.size * self._n_splits <= room:
+                for j, alpha in enumerate(alphas):
+                    self._solved[i, alpha] = coefs[:, j].copy(), levels[j]
+            yield split, coefs, levels
 
     def held_out(self, alpha: float) -> np.ndarray:
         """Held-out predictions at one alpha; see the module."""
