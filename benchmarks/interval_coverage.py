@@ -11,7 +11,7 @@ Results go line by line to ``--out``; a run goes on where another was stopped, a
 ``--report`` makes the table of all of them. The data sets are looked for in
 ``$SURFF_DATA`` and its folder ``uci``; tasks that are not there are left out by name.
 
-Run: ``python benchmarks/coverage.py --one-thread --minutes 30``.
+Run: ``python benchmarks/interval_coverage.py --one-thread --minutes 30``.
 """
 
 import argparse
