@@ -16,7 +16,7 @@ from surff.backend import Array, checked_weight, time_is_up, validated
 from surff.estimators._alphas import best_alpha, checked_alphas, scored_path
 from surff.estimators._arguments import ELSEWHERE, instead_of
 from surff.estimators._atomic import all_or_nothing
-from surff.estimators._intervals import PredictsSets, fold_models
+from surff.estimators._intervals import PredictsSets
 from surff.estimators._linear import (
     checked_features,
     class_probabilities,
@@ -238,7 +238,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
             self.alpha_path_ = scored_path(criterion, alphas)
             self.alpha_, self.best_score_ = best_alpha(self.alpha_path_)
             if self.intervals:
-                self._take_folds(criterion, X, Y, sample_weight, refit)
+                self._keep_folds(criterion, X, Y, sample_weight, refit)
         coefs, intercepts, converged, self.n_iter_ = logistic_path(
             feature_map,
             X,
@@ -258,7 +258,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
         self._set_importances(X, sample_weight)
         return self
 
-    def _take_folds(self, criterion, X, Y, sample_weight, refit):
+    def _keep_folds(self, criterion, X, Y, sample_weight, refit):
         """Set the models of the folds, fitted as closely as those that rank alphas."""
         data = Data(None, X, Y, np.zeros(Y.shape[1]), sample_weight)
         own = None if refit is None else refit.fitted
@@ -271,7 +271,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
             criterion=criterion,
             fold_features=own,
         )
-        self.fold_models_ = fold_models(self, choice, self._left_out_score())
+        self._take_folds(choice)
 
     def _warn(self):
         """Warn of a fit that is not done."""
