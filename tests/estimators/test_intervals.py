@@ -431,3 +431,11 @@ def test_damaged_models_of_folds_are_refused(name, change, message, tmp_path):
     setattr(models, name, change(getattr(models, name)))
     with pytest.raises(ModelFileError, match=message):
         save(model, tmp_path / "model.skops")
+
+
+def test_fewer_rows_than_columns():
+    few = slice(0, 30)
+    model = regressor(features(64), cv=3).fit(X[few], Y[few])
+    by_eigh = regressor(features(64), cv=3, alphas=model.alpha_, solver="eigh")
+    expected = by_eigh.fit(X[few], Y[few]).predict_interval(NEW, 0.8)
+    assert_allclose(model.predict_interval(NEW, 0.8), expected, rtol=1e-6)

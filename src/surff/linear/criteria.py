@@ -172,7 +172,7 @@ class HeldOutSplits(CriterionOfEquations):
         refit: Callable | None = None,
     ):
         self.data, self.solving, self.scorer = data, solving, scorer
-        self._solved = None
+        self._known = None
         self._n_splits = len(splits)
         self._leaves_one_out = any(len(test) == 1 for _, test in splits)
         self.total, self._splits = splits_equations(
@@ -236,25 +236,25 @@ class HeldOutSplits(CriterionOfEquations):
     def fold_models(self, alphas: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Iterate over the splits, with the coefficients and intercepts of alphas."""
         paths = coefficient_paths(self._splits(), alphas, *self.solving)
-        return paths if self._solved is None else self._remembered(paths, alphas)
+        return paths if self._known is None else self._remembered(paths, alphas)
 
     def remember(self) -> None:
         """Keep the folds' models that `score` solves for, for a later `fold_models`."""
-        self._solved = {}
+        self._known = {}
 
     def _remembered(self, paths, alphas):
         """The models of the folds, from an earlier call if that had all the alphas."""
         keys = [(i, alpha) for i in range(self._n_splits) for alpha in alphas]
-        if all(key in self._solved for key in keys):
+        if all(key in self._known for key in keys):
             for i, split in enumerate(self._splits()):
-                coefs, levels = zip(*(self._solved[i, a] for a in alphas), strict=True)
+                coefs, levels = zip(*(self._known[i, a] for a in alphas), strict=True)
                 yield split, np.stack(coefs, axis=1), np.stack(levels)
             return
-        room = SOLVED_BYTES // 8 - sum(coef.size for coef, _ in self._solved.values())
+        room = SOLVED_BYTES // 8 - sum(coef.size for coef, _ in self._known.values())
         for i, (split, coefs, levels) in enumerate(paths):
             if coefs.size * self._n_splits <= room:
                 for j, alpha in enumerate(alphas):
-                    self._solved[i, alpha] = coefs[:, j].copy(), levels[j]
+                    self._known[i, alpha] = coefs[:, j].copy(), levels[j]
             yield split, coefs, levels
 
     def held_out(self, alpha: float) -> np.ndarray:
