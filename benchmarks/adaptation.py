@@ -159,8 +159,8 @@ def table(rows):
             ]
             return np.mean(values) if values else np.nan
 
-        digits = 4 if mean("error", "auto", largest) < 1 else 2
         errors = [mean("error", "auto", m) for m in multiples]
+        digits = 4 if np.nanmax(errors) < 1 else 2
         errors += [mean("error", method, largest) for method in methods]
         ratios = [
             mean("seconds", "auto", m) / mean("seconds", "rff", m)

@@ -48,7 +48,7 @@ LARGE_STEPS, LARGE_RATE = 110, 0.1
 ROUNDS = 4
 
 #: Share of the error before to which a round must bring it to be followed by another.
-PAYS = 0.7
+PAYS = 0.75
 
 #: Rows per column of features in a batch of large maps: the Gram matrix of a batch is
 #: most of the cost.
@@ -95,7 +95,7 @@ class AutoAdaptation(Adaptation):
     s > 64 frequencies 64 move alone first, 240 steps of twice the length. The others
     join them, and the number of such steps is 20 passes again, at least 110 and
     800 (64 / s)^1.5, and at most 2,000; and as many again, up to four times, as long as
-    the last took 0.3 of the error on the rows held out away.
+    the last took a quarter of the error on the rows held out away.
     """
 
     takes_arrays = True
