@@ -40,7 +40,8 @@ MAY_IMPORT = {
         "adaptation",
     ],
     "inspection": ["backend", "linear", "selection", "estimators"],
-    "surff": ["estimators", "selection", "adaptation", "inspection"],
+    "tables": ["streaming", "estimators"],
+    "surff": ["estimators", "selection", "adaptation", "inspection", "tables"],
     "datasets": [],
     # The protocol "published" weights single columns, as no estimator does: it is made
     # of the map itself and of its moments.

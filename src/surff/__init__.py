@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         RidgeLeverage,
         SurrogateLeverage,
     )
+    from surff.tables import TableEncoder, TableModel, fit, table_model
 
 __all__ = [
     "EERF",
@@ -58,8 +59,12 @@ __all__ = [
     "ResidualLeverage",
     "RidgeLeverage",
     "SurrogateLeverage",
+    "TableEncoder",
+    "TableModel",
+    "fit",
     "load",
     "save",
+    "table_model",
     "to_c",
     "to_onnx",
 ]
@@ -88,10 +93,14 @@ _ROOM_OF = {
     "ResidualLeverage": "selection",
     "RidgeLeverage": "selection",
     "SurrogateLeverage": "selection",
+    "TableEncoder": "tables",
+    "TableModel": "tables",
+    "fit": "tables",
     "load": "estimators",
     "save": "estimators",
     "to_c": "estimators",
     "to_onnx": "estimators",
+    "table_model": "tables",
 }
 
 #: Rooms that are attributes of the package without an import of their own.
@@ -106,6 +115,7 @@ _ROOMS = {
     "linear",
     "selection",
     "streaming",
+    "tables",
 }
 
 

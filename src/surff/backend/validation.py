@@ -175,7 +175,14 @@ def validated(
     try:
         with np.errstate(invalid="ignore"):  # sums of huge numbers, which are checked
             return validate_data(estimator, X, y, **options)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
+        if found := _text_of(X):
+            raise ValueError(
+                f"X must hold numbers, got text in column {found}: "
+                f"surff.table_model({type(estimator).__name__}(...)) takes tables with "
+                "text, dates and missing cells, and surff.tables.TableEncoder() turns "
+                f"them into numbers. ({error})"
+            ) from error
         if not str(error).startswith(("Input X contains NaN", "Input X contains inf")):
             raise
         names = ", ".join(_columns_not_finite(X))
@@ -325,6 +332,21 @@ def refuse_large_weight(weight: np.ndarray) -> None:
             f"sample_weight must be at most {WEIGHT_RANGE[1]:.0e}, or sums over rows "
             f"overflow, got {largest:.3g}; scale the weights."
         )
+
+
+def _text_of(X):
+    """First column of a frame that holds text, with a value; None if there is none."""
+    for name in getattr(X, "columns", ()):
+        kind = str(getattr(X[name], "dtype", "")).lower()
+        if not kind.startswith(("object", "str", "cat", "enum", "large_string")):
+            continue
+        for value in X[name]:
+            if isinstance(value, str):
+                try:
+                    float(value)
+                except ValueError:
+                    return f"{name!r} ({value!r:.40})"
+    return None
 
 
 def _columns_not_finite(X):

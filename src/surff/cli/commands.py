@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from surff.cli import tables
+
 if TYPE_CHECKING:
     from surff.experiments import Report, ResultStore
 
@@ -70,7 +72,6 @@ class SeveralValues(TyperCommand):
 app = typer.Typer(
     name="surff",
     cls=Group,
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -586,6 +587,9 @@ def fetch_datasets(
                 typer.echo(f"{name}: comes with scikit-learn, needs no file")
 
 
+tables.register(app, SeveralValues)
+
+
 def _version(asked: bool):
     if asked:
         from surff import __version__
@@ -603,6 +607,6 @@ def surff(
         ),
     ] = False,
 ):
-    """Kernel learning with random features: the paper's experiments and data."""
+    """Kernel learning with random features: models of tables, and the paper."""
     del version  # its callback has exited
     logging.basicConfig(format="surff: %(message)s")

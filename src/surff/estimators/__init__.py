@@ -6,6 +6,7 @@ derive from. It may import every room above it in `docs/design.md`: `adaptation`
 `selection`, `linear`, `draws`, `kernels`, `streaming` and `backend`.
 """
 
+from surff.estimators._fitted_state import ChecksItself as ChecksItself
 from surff.estimators._importance import *
 from surff.estimators._targets import *
 from surff.estimators.base import *

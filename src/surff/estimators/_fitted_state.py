@@ -9,6 +9,7 @@ code and matrix products rely on.
 import functools
 import inspect
 import numbers
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,7 +30,12 @@ from surff.estimators.nystroem import NystroemFeatures
 from surff.estimators.ridge import KernelRidgeClassifier
 from surff.linear import AlphaPath, LeafSums, NormalEquations, Partition
 
-__all__ = ["check_fitted_state", "check_nothing_derived", "reachable"]
+__all__ = [
+    "ChecksItself",
+    "check_fitted_state",
+    "check_nothing_derived",
+    "reachable",
+]
 
 #: What products with ordinary rows may multiply numbers by before they overflow.
 ROOM = 1e6
@@ -635,6 +641,18 @@ def _check_random_state(random_state):
         _require(inside, random_state, "buffer_pos", f"from 0 to {PHILOX_WORDS}")
 
 
+class ChecksItself(ABC):
+    """Base of estimators of other rooms, which know what their results must be."""
+
+    @abstractmethod
+    def check_state(self) -> None:
+        """Raise ValueError if results contradict each other; pass if not fitted."""
+
+
+def _check_itself(part: ChecksItself):
+    part.check_state()
+
+
 #: What is checked of the instances of each class, the parts of others before them.
 _CHECKS = (
     (sparse.spmatrix, _check_sparse),
@@ -648,4 +666,5 @@ _CHECKS = (
     (np.random.Generator, _check_random_state),
     (np.random.RandomState, _check_random_state),
     (BaseEstimator, _check_attributes),
+    (ChecksItself, _check_itself),
 )

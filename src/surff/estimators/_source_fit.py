@@ -14,6 +14,7 @@ from surff.estimators._alphas import (
     refuse_zero,
     scored_path,
 )
+from surff.estimators._class_weight import weigher_of
 from surff.estimators._linear import checked_features, fitted_features
 from surff.estimators._rows_fit import (
     Choice,
@@ -113,6 +114,8 @@ class SourceFit:
         -------
         Choice
         """
+        class_weight = getattr(self.model, "class_weight", None)
+        self.passes.weigh = weigher_of(class_weight, self.passes)
         spread = self._survey()
         Y = self.targets.coded(self.sample.y)
         weight = self.sample.sample_weight

@@ -54,6 +54,19 @@ _CLASSES = {
     *SELECTORS.values(),
 }
 
+#: Classes of rooms above, by module; they are named, since imports point down only.
+_TABLE_CLASSES = {
+    "surff.tables.coders": (
+        "CategoryCoder",
+        "DateCoder",
+        "NumberCoder",
+        "TargetCoder",
+        "TruthCoder",
+    ),
+    "surff.tables.encoder": ("TableEncoder",),
+    "surff.tables.model": ("TableModel",),
+}
+
 #: Classes of scikit-learn by module: they hold data, their ``__setstate__`` runs
 #: nothing of it, and models keep them as parameters or results.
 _SKLEARN_CLASSES = {
@@ -193,6 +206,7 @@ def _names(table):
 LOADERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(map(_name, _CLASSES), ("ObjectNode",)),
     **dict.fromkeys(_names(_SKLEARN_CLASSES), ("ObjectNode",)),
+    **dict.fromkeys(_names(_TABLE_CLASSES), ("ObjectNode",)),
     **dict.fromkeys(_names(_FUNCTIONS), ("FunctionNode",)),
     **dict.fromkeys(
         [
@@ -217,5 +231,6 @@ TRUSTED_TYPES: tuple[str, ...] = tuple(sorted(LOADERS))
 #: Where each class is now. Files name classes by module, and modules move: a class of
 #: surff is looked up by its name alone.
 MODULES: dict[Any, str] = {
-    cls.__qualname__: cls.__module__ for cls in {*_CLASSES, AlphaPath, LeafModel}
+    **{cls.__qualname__: cls.__module__ for cls in {*_CLASSES, AlphaPath, LeafModel}},
+    **{name: module for module, names in _TABLE_CLASSES.items() for name in names},
 }

@@ -16,6 +16,7 @@ from surff.backend import Array, checked_weight, time_is_up, validated
 from surff.estimators._alphas import best_alpha, checked_alphas, scored_path
 from surff.estimators._arguments import ELSEWHERE, instead_of
 from surff.estimators._atomic import all_or_nothing
+from surff.estimators._class_weight import CLASS_WEIGHT, weights_of_classes
 from surff.estimators._intervals import PredictsSets
 from surff.estimators._linear import (
     checked_features,
@@ -91,6 +92,8 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
         Whether to show progress, see `KernelRidgeRegressor`.
     max_time : float or None, default=None
         Seconds, > 0, after which the passes of a fit end as they do after ``max_iter``.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of the weights of the rows of each class, see `KernelRidgeClassifier`.
 
     Attributes
     ----------
@@ -140,6 +143,8 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
     array([[0.97, 0.03]])
     """
 
+    class_weight: Any = None  # model files of version 0.1.0 lack it
+
     _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
         "features": [None, HasMethods(["fit", "transform"])],
         "alphas": [
@@ -153,6 +158,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
         "tol": [Interval(numbers.Real, 0.0, None, closed="neither")],
         "intervals": ["boolean"],
         **WATCH_CONSTRAINTS,
+        "class_weight": CLASS_WEIGHT,
     }
 
     @staticmethod
@@ -173,6 +179,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
         intervals: bool = False,
         verbose: Any = 0,
         max_time: float | None = None,
+        class_weight: Any = None,
     ):
         self.features = features
         self.alphas = alphas
@@ -183,6 +190,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
         self.intervals = intervals
         self.verbose = verbose
         self.max_time = max_time
+        self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing()
@@ -211,6 +219,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
                 "y must hold at least two classes, got one class: "
                 f"{self.classes_.tolist()[0]!r}."
             )
+        sample_weight = weights_of_classes(self.class_weight, y, sample_weight, X)
         alphas = checked_alphas(self.alphas, zero=False)
         Y = one_vs_rest(codes, len(self.classes_))
         unfitted = checked_features(self.features)

@@ -38,6 +38,12 @@ from surff.estimators._base_ridge import (
     learns_in_pieces,
     streams,
 )
+from surff.estimators._class_weight import (
+    CLASS_WEIGHT,
+    ClassWeights,
+    weights_of_classes,
+    weights_of_piece,
+)
 from surff.estimators._intervals import PredictsIntervals, PredictsSets
 from surff.estimators._linear import calibrated_probabilities, winning_labels
 from surff.estimators._posterior import (
@@ -587,6 +593,12 @@ class KernelRidgeClassifier(
         Whether to show progress, see `KernelRidgeRegressor`, as for the next.
     max_time : float or None, default=None
         Seconds, > 0, after which work that can stop early does.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of the weights of the rows of each class, 1 for labels that a dict does
+        not hold; "balanced" gives every class the same total, as
+        `sklearn.utils.class_weight.compute_class_weight` does. Held-out scores have
+        these weights, too. "balanced" costs `fit_stream` a pass to count, and
+        `partial_fit` takes None or a dict alone. Not for multilabel targets.
 
     Attributes
     ----------
@@ -636,10 +648,13 @@ class KernelRidgeClassifier(
 
     _is_classifier = True
 
+    class_weight: Any = None  # model files of version 0.1.0 lack it
+
     _parameter_constraints: dict = {  # noqa: RUF012  (scikit-learn's convention)
         **RIDGE_CONSTRAINTS,
         "probability": ["boolean"],
         "intervals": ["boolean"],
+        "class_weight": CLASS_WEIGHT,
     }
 
     @instead_of(**ELSEWHERE)
@@ -662,6 +677,7 @@ class KernelRidgeClassifier(
         verbose: Any = 0,
         max_time: float | None = None,
         leaves: Any = None,
+        class_weight: Any = None,
     ):
         self.features = features
         self.alphas = alphas
@@ -679,6 +695,7 @@ class KernelRidgeClassifier(
         self.verbose = verbose
         self.max_time = max_time
         self.leaves = leaves
+        self.class_weight = class_weight
 
     def _validated(self, X, y, sample_weight, reset):
         y = to_numpy_if_dispatched(y)
@@ -703,6 +720,8 @@ class KernelRidgeClassifier(
 
     def _learn_targets(self, y, classes):
         self._set_classes(y, classes)
+        if isinstance(self.class_weight, dict):
+            ClassWeights(self.class_weight).check(self.classes_)
 
     def _unwrap(self, y):
         """Classifiers keep the axis of targets."""
@@ -763,6 +782,7 @@ class KernelRidgeClassifier(
             return self._fit_on_workers(X, y, sample_weight)
         X, y, sample_weight = self._validated(X, y, sample_weight, reset=True)
         self._set_classes(y, y)
+        sample_weight = weights_of_classes(self.class_weight, y, sample_weight, X)
         Y = self._coded(y)
         choice = self._fit(X, y, Y, sample_weight)
         if self.probability:
@@ -813,6 +833,7 @@ class KernelRidgeClassifier(
                 f"partial_fit, got {np.unique(classes).tolist()}."
             )
         check_columns(y, self.classes_.shape[0] if self._multilabel else 1)
+        sample_weight = weights_of_piece(self.class_weight, y, sample_weight, X)
         self._partial_fit(X, self._coded(y), sample_weight)
         self.classes_ = labels_like(to_numpy(self.classes_), X)
         return self

@@ -7,6 +7,8 @@ the workers that hold the rows, and uniform samples of rows. It may import `back
 from surff.streaming.csv_rows import *
 from surff.streaming.dask_rows import *
 from surff.streaming.files import *
+from surff.streaming.mixed import *
 from surff.streaming.passes import *
 from surff.streaming.sample import *
+from surff.streaming.sniff import *
 from surff.streaming.sources import *

@@ -13,6 +13,7 @@ import json
 import lzma
 import os
 import re
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ __all__ = [
     "Paths",
     "Stamp",
     "as_list",
+    "column_of",
     "files_of",
     "index_columns",
     "is_index",
@@ -117,9 +119,7 @@ class NamedColumns:
         with reading(block.where):
             # Offsets and text of a damaged file may lead out of its buffers.
             batch.validate(full=True)
-            X = np.empty((batch.num_rows, len(self.feature_names)), self.dtype)
-            for j, name in enumerate(self.feature_names):
-                X[:, j] = self._numbers(batch, name, block)
+            X = self._features(batch, block)
             y = weight = None
             if self.target is not None:
                 columns = [self._labels(batch, name, block) for name in self.target]
@@ -127,6 +127,13 @@ class NamedColumns:
             if self.sample_weight is not None:
                 weight = self._numbers(batch, self.sample_weight, block)
         return block._replace(X=X, y=y, sample_weight=weight)
+
+    def _features(self, batch, block):
+        """Columns of ``X`` as an array."""
+        X = np.empty((batch.num_rows, len(self.feature_names)), self.dtype)
+        for j, name in enumerate(self.feature_names):
+            X[:, j] = self._numbers(batch, name, block)
+        return X
 
     def _numbers(self, batch, name, block):
         """Return a column as numbers, nan for missing ones."""
@@ -251,6 +258,7 @@ def reading(where: str | Path) -> Iterator[None]:
         OverflowError,
         lzma.LZMAError,
         zlib.error,
+        zipfile.BadZipFile,
         pyarrow().ArrowException,
     ) as error:
         raise SourceError(f"{where}: cannot be read: {error}") from error

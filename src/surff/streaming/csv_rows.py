@@ -13,6 +13,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,8 +81,8 @@ KINDS = {
 class CsvRows(NamedColumns):
     r"""Rows of CSV files; with pyarrow, which the extra ``surff[files]`` brings.
 
-    Files whose names end in ``.gz``, ``.xz``, ``.lzma`` or ``.bz2`` are decompressed as
-    they are read.
+    Files whose names end in ``.gz``, ``.xz``, ``.lzma``, ``.bz2`` or ``.zip`` are
+    decompressed as they are read.
 
     Parameters
     ----------
@@ -132,6 +133,9 @@ class CsvRows(NamedColumns):
     [([[1.0, 2.5], [3.0, 4.5]], ['a', 'b'])]
     """
 
+    #: Cells that are missing; None for those of pyarrow.
+    null_values: list[str] | None = None
+
     def __init__(
         self,
         path: Paths,
@@ -172,11 +176,7 @@ class CsvRows(NamedColumns):
         return stamps_of(self.paths)
 
     def __iter__(self) -> Iterator[Block]:
-        # What each column holds; the target is looked at first.
-        kinds = dict.fromkeys(self.wanted, "number")
-        for name in self.target or ():
-            given = {float: "number", int: "whole", str: "text", None: None}
-            kinds[name] = given[self.target_dtype]
+        kinds = self._first_kinds()
         for path in self.paths:
             with contextlib.closing(self._texts(path)) as texts:
                 with reading(path):
@@ -189,6 +189,14 @@ class CsvRows(NamedColumns):
                             break
                         batch = self._parsed(text, names, kinds)
                     yield self._block(batch, text.block(batch.num_rows))
+
+    def _first_kinds(self):
+        """What each column holds; the target is looked at first."""
+        kinds: dict = dict.fromkeys(self.wanted, "number")
+        for name in self.target or ():
+            given = {float: "number", int: "whole", str: "text", None: None}
+            kinds[name] = given[self.target_dtype]
+        return kinds
 
     # Text
 
@@ -270,10 +278,10 @@ class CsvRows(NamedColumns):
     def _widen(self, text, names, kinds, columns):
         """Return columns as text, after ``kinds`` were widened to hold them."""
         table = self._table(text, names, dict.fromkeys(columns))
-        table = self._as_text(table, text)
+        table = as_text(table, text, self.encoding)
         for name in columns:
             words = table.column(name).unique().drop_null().to_pylist()
-            kinds[name] = self._wider(kinds[name], words)
+            kinds[name] = self._wider(kinds[name], words, name)
         return table
 
     def _table(self, text, names, kinds):
@@ -300,6 +308,7 @@ class CsvRows(NamedColumns):
                 module.ConvertOptions(
                     column_types=places,
                     include_columns=list(places),
+                    null_values=self.null_values,
                     strings_can_be_null=True,
                     decimal_point=self.decimal,
                 ),
@@ -324,25 +333,9 @@ class CsvRows(NamedColumns):
             f"it are in double quotes.{self._hint_for(names)}"
         )
 
-    def _as_text(self, table, text):
-        """Columns of bytes as text."""
-        arrow, columns = pyarrow(), []
-        for name in table.column_names:
-            column = table.column(name)
-            try:
-                columns.append(column.cast(arrow.string()))
-            except ValueError:
-                for i, value in enumerate(column.to_pylist()):
-                    where = f"{text.path}, line {text.line_of(i)}, column {name!r}"
-                    try:
-                        (value or b"").decode()
-                    except UnicodeDecodeError as error:
-                        raise undecodable(where, error, self.encoding) from error
-                raise
-        return arrow.table(columns, table.column_names)
-
-    def _wider(self, kind, words):
+    def _wider(self, kind, words, name):
         """What a column holds that held ``kind``, or None, and now some words."""
+        del name  # all columns are alike
         if kind == "text" or not words:
             return kind
         if kind is None:
@@ -450,3 +443,21 @@ def whole_number(word: str) -> int | None:
         return None
     value = int(word)
     return value if -(2**63) <= value < 2**63 else None
+
+
+def as_text(table: Any, text: Text, encoding: str) -> Any:
+    """Columns of bytes as text."""
+    arrow, columns = pyarrow(), []
+    for name in table.column_names:
+        column = table.column(name)
+        try:
+            columns.append(column.cast(arrow.string()))
+        except ValueError:
+            for i, value in enumerate(column.to_pylist()):
+                where = f"{text.path}, line {text.line_of(i)}, column {name!r}"
+                try:
+                    (value or b"").decode()
+                except UnicodeDecodeError as error:
+                    raise undecodable(where, error, encoding) from error
+            raise
+    return arrow.table(columns, table.column_names)

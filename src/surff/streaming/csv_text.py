@@ -14,6 +14,7 @@ import gzip
 import io
 import lzma
 import re
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -23,6 +24,7 @@ import numpy as np
 from surff.streaming.sources import Block, SourceError
 
 __all__ = [
+    "MARKS",
     "OPENERS",
     "Text",
     "end_of_rows",
@@ -35,8 +37,32 @@ __all__ = [
     "utf8_of",
 ]
 
+
+def open_zip(path: str | Path, mode: str) -> IO[bytes]:
+    """Open the only file of a zip archive."""
+    del mode  # archives are read
+    with zipfile.ZipFile(path) as archive:
+        names = [
+            name
+            for name in archive.namelist()
+            if not name.endswith("/") and not name.startswith("__MACOSX/")
+        ]
+        if len(names) != 1:
+            raise SourceError(
+                f"{path}: the archive must hold one file, got {len(names)}: "
+                f"{', '.join(names[:5])}; unpack it, and name the file."
+            )
+        return archive.open(names[0])
+
+
 #: Function that opens a file, by the end of its name; others are read as they are.
-OPENERS = {".gz": gzip.open, ".xz": lzma.open, ".lzma": lzma.open, ".bz2": bz2.open}
+OPENERS = {
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".lzma": lzma.open,
+    ".bz2": bz2.open,
+    ".zip": open_zip,
+}
 
 #: Marks of encodings other than UTF-8 at the start of a file; the longer ones first.
 MARKS = {

@@ -83,6 +83,8 @@ class Passes:
         self.source, self.check = source, check
         self.labels = None if labels is None else np.unique(labels)
         self.n_rows: int | None = None
+        #: ``weigh(y, sample_weight) -> sample_weight`` of every block, if any.
+        self.weigh: Callable[[Any, Any], Any] | None = None
         self._first: Any = None  # kind and dtype of the first block
         self._stamps: dict[str, Stamp] = {}
 
@@ -220,6 +222,8 @@ class Passes:
                     f"{block.locate(i)}: y must hold labels out of classes="
                     f"{self.labels.tolist()}, got {y[i].item()!r}."
                 )
+        if self.weigh is not None:
+            weight = self.weigh(y, weight)
         weight = None if weight is None else weight.astype(dtype, copy=False)
         return Rows(start, X.astype(dtype, copy=False), y, weight)
 
