@@ -364,18 +364,30 @@ class LandmarkMap:
 
     def __call__(self, X: Any, out: np.ndarray | None = None) -> np.ndarray:
         """Kernel values of the rows, float64, written to ``out`` if given."""
-        n_rows, V = X.shape[0], self.directions
+        n_rows = X.shape[0]
         if out is None:
             out = np.empty((n_rows, self.n_components))
+        if self.directions is not None:
+            return self._write_split(X, out)
         for block in row_blocks(n_rows, kernel_block_rows(self.n_components, X)):
-            if V is None:
-                self._write(X[block], out[block])
-                continue
-            values = np.empty((block.stop - block.start, self.n_landmarks))
-            self._write(X[block], values)
-            along = values @ V
-            out[block, : V.shape[1]] = along
-            np.subtract(values, along @ V.T, out=out[block, V.shape[1] :])
+            self._write(X[block], out[block])
+        return out
+
+    def _write_split(self, X, out):
+        """Write the values along the directions, and what is left of them."""
+        n_rows, V = X.shape[0], self.directions
+        q, size = V.shape[1], min(GAUSSIAN_ROWS, n_rows)
+        # Few rows, and the same memory for all of them: it stays in the cache.
+        values, along_rows = np.empty((2, size, self.n_landmarks))
+        coordinates = np.empty((size, q))
+        for block in row_blocks(n_rows, max(1, size)):
+            stop = block.stop - block.start
+            phi, c, along = values[:stop], coordinates[:stop], along_rows[:stop]
+            self._write(X[block], phi)
+            np.matmul(phi, V, out=c)
+            np.matmul(c, V.T, out=along)
+            out[block, :q] = c
+            np.subtract(phi, along, out=out[block, q:])
         return out
 
     def astype(self, dtype: npt.DTypeLike) -> LandmarkMap:
