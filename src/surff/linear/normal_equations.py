@@ -279,9 +279,15 @@ class NormalEquations:
         ``2 m^2 m_new + 2 m m_new^2`` operations.
         """
         changed = NormalEquations(0, self.moments.shape[1])
-        gram = basis.T @ blas.dsymm(1.0, self.gram, basis, lower=0)
+        product = blas.dsymm(1.0, self.gram, basis, lower=0)
+        m = basis.shape[1]
+        gram = np.zeros((m, m), order="F")
+        for panel in row_blocks(m, max(PANEL, m // 8)):  # the upper triangle alone
+            above = basis[:, : panel.stop]
+            gram[: panel.stop, panel] = above.T @ product[:, panel]
+        # Taken over transposed, for a matrix that is symmetric.
         changed._take_products(
-            0.5 * (gram + gram.T), basis.T @ self.moments, basis.T @ self.feature_sum
+            gram.T, basis.T @ self.moments, basis.T @ self.feature_sum
         )
         changed.target_sum = self.target_sum.copy()
         changed.target_square = self.target_square.copy()
