@@ -114,3 +114,12 @@ def test_predictions_have_the_same_bits_on_every_thread(kernel):
     with ThreadPoolExecutor(16) as pool:
         for together in pool.map(lambda _: model.predict(rows), range(48)):
             assert_array_equal(together, alone)
+
+
+def test_rows_whose_distances_overflow_are_refused():
+    features = NystroemFeatures(10, gamma=0.3, random_state=0)
+    model = KernelRidgeRegressor(features, alphas=1.0).fit(X, Y)
+    far = np.full((2, 6), 1e200)
+    with pytest.raises(ValueError, match="kernel of rows of X must be finite"):
+        model.predict(far)
+    assert_allclose(model.predict(np.full((2, 6), 1e100)), model.intercept_)

@@ -90,7 +90,7 @@ def gaussian_values(
     squares: np.ndarray,
     rows: np.ndarray,
     out: np.ndarray,
-) -> None:
+) -> float:
     """Write ``exp(-|(x - centre) * factors - c_j|^2)`` into ``out``.
 
     Parameters
@@ -107,8 +107,15 @@ def gaussian_values(
         Work space: ``r`` rows at a time.
     out : ndarray of shape (n, m), float64, C-contiguous
         Receives the values.
+
+    Returns
+    -------
+    float
+        Sum of the squared norms of the scaled rows, not finite if one of them is not:
+        then some values are nan.
     """
     n, d = X.shape
+    total = 0.0
     for start in range(0, n, len(rows)):
         stop = min(start + len(rows), n)
         scaled = rows[: stop - start]
@@ -122,9 +129,11 @@ def gaussian_values(
             square = 0.0
             for j in range(d):
                 square += z[j] * z[j]
+            total += square
             for j in range(len(squares)):
                 values[j] = (square + squares[j]) - 2.0 * values[j]
             exp_of_minus(values)
+    return total
 
 
 def write_gaussian(
@@ -135,7 +144,7 @@ def write_gaussian(
     squares: np.ndarray,
     rows: np.ndarray,
     out: np.ndarray,
-) -> None:
+) -> float:
     """Write kernel values into ``out``; the door to `gaussian_values`.
 
     Raises
@@ -151,4 +160,4 @@ def write_gaussian(
     check_buffer("squares", squares, (m,), np.float64)
     check_buffer("rows", rows, (max(1, len(rows)), d), np.float64, written=True)
     check_buffer("out", out, (n, m), np.float64, written=True)
-    gaussian_values(X, centre, factors, points, squares, rows, out)
+    return gaussian_values(X, centre, factors, points, squares, rows, out)

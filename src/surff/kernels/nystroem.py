@@ -26,6 +26,7 @@ relative error of the Gram matrix falls from 1e-5 to 3e-10 by 16 directions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -310,7 +311,9 @@ class BoundGaussian:
         n_rows = max(1, min(GAUSSIAN_ROWS, len(X)))
         rows = np.empty((n_rows, X.shape[1]))
         points, squares = self.points, self.squares
-        write_gaussian(X, self.centre, self.factors, points, squares, rows, out)
+        total = write_gaussian(X, self.centre, self.factors, points, squares, rows, out)
+        if not math.isfinite(total):  # distances were differences of infinities
+            finite_values(np.array([total]))
 
 
 class LandmarkMap:
