@@ -163,6 +163,7 @@ def test_runs_resume_and_are_written(tmp_path, small_grids):
     assert names == {
         "benchmark.md",
         "benchmark.csv",
+        "benchmark.tex",
         "benchmark-breast_cancer.png",
         "benchmark-breast_cancer.svg",
     }

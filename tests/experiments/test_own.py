@@ -103,6 +103,9 @@ def test_estimators_and_data_of_users_run_in_the_benchmark(tmp_path):
     written = benchmark_report(config, rows).write(tmp_path)
     texts = {path.suffix: path.read_text() for path in written if path.suffix != ".png"}
     assert "Twice" in texts[".md"]
+    assert "\\caption{mine: accuracy in \\%, mean and standard" in texts[".tex"]
+    assert r"logistic\_C10" in texts[".tex"]
+    assert "t-test" not in texts[".tex"].partition("\\begin")[2]  # of two trials
 
 
 def test_wrong_methods_are_refused(tmp_path, monkeypatch):

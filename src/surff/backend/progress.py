@@ -385,6 +385,9 @@ class Lines:
                 line = " > ".join(
                     progress_line(one._replace(seconds=one.seconds + now - then))
                     for one, then in self._open
+                    if one.done
+                    or one is self._open[0][0]
+                    or one.seconds + now - then >= 1.0
                 )
             if progress.finished:
                 self._open.pop()

@@ -63,6 +63,7 @@ __all__ = [
     "OwnData",
     "Task",
     "TaskDescription",
+    "is_regression",
     "load_task",
     "method_labels",
     "run_benchmark",
@@ -222,6 +223,13 @@ class Benchmark(Experiment):
         n, d = shape_of(dataset)
         s = max(multiple, 4) * d
         return len(methods) * gram_cost(n, s)
+
+
+def is_regression(task: str) -> bool:
+    """Whether the score of a task is R2."""
+    if (own := TASKS[task].own) is not None:
+        return bool(np.issubdtype(own.y.dtype, np.floating))
+    return not DATASETS[TASKS[task].dataset].classes
 
 
 class Task(NamedTuple):

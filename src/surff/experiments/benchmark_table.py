@@ -19,14 +19,20 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from surff.experiments.benchmark import TASKS, Benchmark, method_labels, without_size
+from surff.experiments.benchmark import (
+    TASKS,
+    Benchmark,
+    is_regression,
+    method_labels,
+    without_size,
+)
 from surff.experiments.figures import benchmark_figure
 from surff.experiments.render import trials_text
 from surff.experiments.statistics import (
@@ -202,16 +208,37 @@ def frequencies_needed(cells: Cells, task: str) -> dict[str, int | None]:
 # -- text ------------------------------------------------------------------------------
 
 
+def score_text(tasks: Iterable[str]) -> str:
+    """What the scores of some tasks are."""
+    tasks = list(tasks)
+    numbers = [task for task in tasks if is_regression(task)]
+    if len(numbers) == len(tasks):
+        return "100 R2"
+    return "accuracy in %" + (f", for {', '.join(numbers)} 100 R2" if numbers else "")
+
+
+def latex_caption(task: str, rows: Sequence[dict], cells: Cells) -> str:
+    """What a caption says after the name of a task, in the same sentence."""
+    own = [row for row in rows if row["dataset"] == task]
+    text = (
+        f": {score_text([task])}, mean and standard deviation over {trials_text(own)}, "
+        "by the number of frequencies"
+    )
+    found = [cell.p_value for key, cell in cells.items() if key[0] == task]
+    if np.isnan(found).all():
+        return text
+    return f"{text}; • better and ◦ worse than RFF (corrected resampled t-test, 5 %)"
+
+
 def benchmark_captions(config: Benchmark, rows: Sequence[dict]) -> list[str]:
     """Sentences that say what the tables show."""
     n = {row["dataset"]: (row["n_train"], row["n_test"]) for row in rows}
     one_split = [task for task in n if has_one_split(task)]
     return [
-        f"Score: accuracy in %, for california-housing 100 R2; mean and standard "
-        f"deviation over {trials_text(rows, 'benchmark.csv counts them')}, seed "
-        f"{config.seed}; • better and ◦ worse than RFF at the same s in a t-test at "
-        "5 % that is corrected for random splits of the same rows (Nadeau and Bengio, "
-        "2003).",
+        f"Score: {score_text(n)}; mean and standard deviation over "
+        f"{trials_text(rows, 'benchmark.csv counts them')}, seed {config.seed}; • "
+        "better and ◦ worse than RFF at the same s in a t-test at 5 % that is "
+        "corrected for random splits of the same rows (Nadeau and Bengio, 2003).",
         *(
             f"{task}: one split, the source's own; its trials differ in their draws "
             "alone, so that there is no test."
@@ -268,7 +295,7 @@ def _task_table(cells, task):
             ]
         )
     header = ["method", *(f"s = {m}d" for m in sizes), "no s", "fit", "model"]
-    return Table(header, body, task)
+    return Table(header, body, task, name=task)
 
 
 def _rank_table(cells):
@@ -296,6 +323,7 @@ def _rank_table(cells):
         "Mean ranks over the data sets",
         "Of the methods that every data set has, its first task alone; in brackets the "
         "p-value of Wilcoxon's signed-rank test against RFF over them.",
+        name="ranks",
     )
 
 
@@ -322,6 +350,7 @@ def _needed_table(cells):
         f"Frequencies to match RFF at {REFERENCE_MULTIPLE}d",
         "The least s that ran with a mean score at least as high, and in brackets "
         "its fit time over that of RFF.",
+        name="needed",
     )
 
 
@@ -348,7 +377,8 @@ def benchmark_report(config: Benchmark, rows: Sequence[dict]) -> Report:
     Returns
     -------
     Report
-        ``benchmark.md``, ``benchmark.csv``, and ``benchmark-<task>.png`` and ``.svg``.
+        ``benchmark.md``, ``.tex`` and ``.csv``, and ``benchmark-<task>.png`` and
+        ``.svg``.
     """
     cells = benchmark_cells(rows)
     tasks = list(dict.fromkeys(key[0] for key in cells))
@@ -372,6 +402,8 @@ def benchmark_report(config: Benchmark, rows: Sequence[dict]) -> Report:
         benchmark_captions(config, rows),
         Table([*head, *fields], numbers),
         digits=8,
+        latex="benchmark",
+        latex_captions={task: latex_caption(task, rows, cells) for task in tasks},
         figures={
             f"benchmark-{task}": partial(benchmark_figure, cells, task, method_labels())
             for task in tasks
