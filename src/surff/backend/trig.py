@@ -419,7 +419,7 @@ def write_sparse_features(
         Naming an array of another shape, type or layout, or indices that lead out of
         the matrix.
     """
-    (n, d), s = X.shape, len(amplitudes)
+    n, d, s = X.shape[0], X.shape[1], len(amplitudes)
     dtype = np.float32 if weights.dtype == np.float32 else np.float64
     check_buffer("weights", weights, (d, s), dtype)
     check_buffer("amplitudes", amplitudes, (s,), dtype)
