@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold
 
 import surff
 from surff import (
@@ -23,6 +24,7 @@ from surff.linear import (
     joint_heads,
     joint_left_out,
 )
+from surff.streaming import ArrayRows
 
 RNG = np.random.default_rng(0)
 N = 600
@@ -223,6 +225,34 @@ def test_boosted_trees_are_fitted_to_what_is_left_out():
     assert_allclose(model.predict(NEW), expected, atol=1e-8)
 
 
+def test_a_splitter_divides_the_rows_for_leaves_too():
+    seen = []
+
+    class Splits(KFold):
+        def split(self, X, y=None, groups=None):
+            for train, test in super().split(X, y, groups):
+                seen.append(test)
+                yield train, test
+
+    model = regressor(8, cv=Splits(3)).fit(X, Y)
+    assert len(seen) == 3
+    # What is held out decides, whatever its order.
+    again = regressor(8, cv=[*KFold(3).split(X)]).fit(X, Y)
+    assert_array_equal(model.leaves_.trials, again.leaves_.trials)
+    halves = [(np.arange(300), np.arange(300, 400))]  # not all rows are in it
+    apart = regressor(8, cv=halves).fit(X, Y).leaves_
+    assert apart.trials[0, 2] != again.leaves_.trials[0, 2]
+    assert not np.array_equal(
+        regressor(8, cv=3).fit(X, Y).leaves_.trials, again.leaves_.trials
+    )
+
+
+def test_folds_that_are_singular_are_no_reason_to_fail():
+    few = slice(0, 24)  # 20 columns; 19 rows in a fold
+    model = regressor(LeafHeads(2, min_samples_leaf=8), alphas=1e-13)
+    assert np.isfinite(model.fit(X[few], Y[few]).predict(NEW)).all()
+
+
 def test_the_same_seed_gives_the_same_model():
     leaves = LeafHeads(8, n_trees=2, random_state=3)
     one, two = (regressor(leaves).fit(X, Y).predict(NEW) for _ in range(2))
@@ -279,6 +309,12 @@ def test_what_leaves_cannot_go_with_is_said():
         regressor(8, solver="cg").fit(X, Y)
     with pytest.raises(ValueError, match="CalibratedClassifierCV"):
         KernelRidgeClassifier(FEATURES, leaves=8, probability=True).fit(X, TWO)
+    for fit in (
+        lambda model: model.fit(X, Y),
+        lambda model: model.fit_stream(ArrayRows(X, Y)),
+    ):
+        with pytest.raises(ValueError, match="intervals=True are those"):
+            fit(regressor(8, intervals=True, alphas=[0.1, 1.0]))
     with pytest.raises(ValueError, match="return_std"):
         regressor(8).fit(X, Y).predict(NEW, return_std=True)
     with pytest.raises(ValueError, match="3 columns"):

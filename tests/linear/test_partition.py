@@ -135,3 +135,16 @@ def test_a_single_leaf_is_a_tree():
     partition = Partition([-1], [0.0], [-1], [-1], [0], 4)
     assert_allclose(partition.leaves(X), 0)
     assert partition.n_leaves == 1
+
+
+def test_trees_in_words():
+    words = Partition.of_trees([grown(4), grown(2)]).text()
+    lines = words.split("\n")
+    assert sum("leaf" in line for line in lines) == 6
+    partition = Partition.of_trees([grown(2)])
+    threshold = f"{partition.threshold[0]:.6g}"
+    name = "abcd"[partition.feature[0]]
+    assert partition.text(list("abcd")) == (
+        f"{name} <= {threshold}: leaf 0\n{name} > {threshold}: leaf 1"
+    )
+    assert Partition([-1], [0.0], [-1], [-1], [0], 4).text() == "leaf 0"

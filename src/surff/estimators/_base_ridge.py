@@ -186,7 +186,7 @@ class BaseKernelRidge(WithLeaves):
                 self._take_folds(choice)
             else:
                 self._take(choice, X)
-                self._take_leaves(choice, leaves, X)
+                self._take_leaves(choice, leaves, X, fit.y)
             return choice
         self._take_choice(choice)
         self._take_folds(choice)
@@ -285,6 +285,7 @@ class BaseKernelRidge(WithLeaves):
 
     def _fit_source(self, source, classes, n_sample):
         """Fit to a source."""
+        self._refuse_with_leaves()
         fit = SourceFit(self, self._targets(), source, classes, n_sample)
         choice = fit.choose()
         if self.intervals:  # before this holds what workers need not get

@@ -1,13 +1,14 @@
 """Leaf heads in a fit: the tree, how many leaves, and how far they are shrunk.
 
 The common head is fitted first, as without leaves. A tree is grown on its left-out
-residuals; the number of leaves and their alpha are chosen by rows that neither the
-heads nor the tree have seen; then common head and leaves are solved jointly from all
-rows. The equations are in `surff.linear.leaf_heads`.
+residuals, or on labels; the number of leaves and their alpha are chosen by rows that
+neither the heads nor the tree have seen; then common head and leaves are solved jointly
+from all rows. The equations are in `surff.linear.leaf_heads`.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from surff.linear import (
     grown_tree,
     joint_heads,
     joint_left_out,
+    least_regular,
     solve,
 )
 
@@ -68,6 +70,7 @@ class Rows(NamedTuple):
     fit_intercept: bool
     alphas: np.ndarray  # (k,), of the common head
     solver: Any
+    splits: list | None = None  # (train, test) to choose by; random ones for None
 
     def some(self, index: np.ndarray) -> Rows:
         """Some of the rows."""
@@ -115,30 +118,62 @@ class Rows(NamedTuple):
 
 
 class Growing:
-    """Trees grown on residuals, as the parameters say.
+    """Trees grown as the parameters say.
 
     Parameters
     ----------
     leaves : LeafHeads
     rng : numpy.random.Generator
-    scale : ndarray of shape (k,)
-        What the residuals of each target are divided by.
+    scale : ndarray of shape (k,) or None
+        What the residuals of each target are divided by. None for labels, on which
+        trees are grown as they are.
     """
 
-    def __init__(self, leaves: LeafHeads, rng: Any, scale: np.ndarray) -> None:
+    def __init__(self, leaves: LeafHeads, rng: Any, scale: np.ndarray | None) -> None:
         self.leaves, self.rng, self.scale = leaves, rng, scale
 
-    def __call__(self, rows: Rows, residuals: np.ndarray, n_leaves: int) -> Any:
+    def targets(self, rows: Rows, equations: Any) -> np.ndarray:
+        """What the first tree is grown on: labels, or left-out residuals.
+
+        Residuals of labels have the labels' signs, and sizes that mislead: on covtype
+        they cost two points of accuracy.
+        """
+        if self.scale is None:
+            return rows.Y
+        return self.scaled(rows.left_out(equations))
+
+    def scaled(self, residuals: np.ndarray) -> np.ndarray:
+        """Residuals in units of their targets."""
+        return residuals if self.scale is None else residuals / self.scale
+
+    def __call__(self, rows: Rows, targets: np.ndarray, n_leaves: int) -> Any:
         """Grow a tree of scikit-learn with so many leaves at most."""
         return grown_tree(
             rows.X,
-            residuals / self.scale,
+            targets,
             rows.sample_weight,
             n_leaves,
             self.leaves.min_samples_leaf,
             self.leaves.tried_share(),
             self.rng,
         )
+
+
+def held_out_splits(rows, rng):
+    """Rows to train on and to hold out, until enough are held out."""
+    n = rows.X.shape[0]
+    splits = rows.splits
+    if splits is None:
+        order = rng.permutation(n)
+        bounds = [n * f // N_FOLDS for f in range(N_FOLDS + 1)]
+        tests = [np.sort(order[slice(*pair)]) for pair in itertools.pairwise(bounds)]
+        splits = [(np.delete(np.arange(n), test), test) for test in tests]
+    n_held = 0
+    for train, test in splits:
+        yield train, test
+        n_held += len(test)
+        if n_held >= HELD_ROWS:
+            return
 
 
 class HeldOut:
@@ -159,16 +194,12 @@ class HeldOut:
 
     def __init__(self, rows, equations, grow, most_leaves, partition):
         self.rows, self.trials, self.sides = rows, [], []
-        n = rows.X.shape[0]
-        order = grow.rng.permutation(n)
-        bounds = [n * f // N_FOLDS for f in range(N_FOLDS + 1)]
-        n_held = min(N_FOLDS, math.ceil(HELD_ROWS * N_FOLDS / n))
-        self.held = order[: bounds[n_held]]
         none = []
-        for f in range(n_held):
-            test = np.sort(order[bounds[f] : bounds[f + 1]])
-            train = np.delete(np.arange(n), test)
-            others = equations.copy().subtract(rows.some(test).equations())
+        for train, test in held_out_splits(rows, grow.rng):
+            if len(train) + len(test) == rows.X.shape[0]:
+                others = equations.copy().subtract(rows.some(test).equations())
+            else:
+                others = rows.some(train).equations()
             if not others.weight_sum > 0:
                 raise ValueError(
                     "leaves need rows of positive weight in every fold; give "
@@ -177,7 +208,7 @@ class HeldOut:
             tree = partition
             if partition is None:
                 kept = rows.some(train)
-                tree = grow(kept, kept.left_out(others), most_leaves)
+                tree = grow(kept, grow.targets(kept, others), most_leaves)
             self.sides.append((train, test, tree))
             none.append(self._without_leaves(others, test))
         self.held = np.concatenate([test for _, test, _ in self.sides])
@@ -197,6 +228,8 @@ class HeldOut:
             part = centred._replace(
                 moments=centred.moments[:, own], target_mean=centred.target_mean[own]
             )
+            # Fewer rows than those of the fit may be singular where it is not.
+            alpha = max(alpha, least_regular(equations))
             coef, intercept = solve(part, alpha, rows.solver)
 
             def subtract(block, Z, own=own, coef=coef, intercept=intercept):
@@ -361,15 +394,15 @@ def planned(
         return Plan(None, alpha, trials)
     partition = leaves.partition
     if partition is None:
-        residuals = rows.left_out(equations)
-        trees = [grow(rows, residuals, n_leaves) for _ in range(leaves.n_trees)]
+        targets = grow.targets(rows, equations)
+        trees = [grow(rows, targets, n_leaves) for _ in range(leaves.n_trees)]
         partition = Partition.of_trees(trees)
     return Plan(partition, alpha, trials)
 
 
 def growing(rows, leaves, labels):
     """`Growing` with residuals in units of the targets, unless those are labels."""
-    scale = np.ones(len(rows.alphas))
+    scale = None if labels else np.ones(len(rows.alphas))
     if not labels and leaves.partition is None:
         scale = np.sqrt(np.average(rows.Y**2, axis=0, weights=rows.sample_weight))
         scale[scale == 0] = 1.0
@@ -459,14 +492,15 @@ def boosted(rows, equations, leaves, labels, common):
         return without_leaves(common, trials)
     rate, trees, heads = leaves.learning_rate, [], []
     Y, residuals = rows.Y, rows.left_out(equations)
+    targets = Y if labels else grow.scaled(residuals)
     for _ in range(leaves.n_trees):
-        trees.append(grow(rows, residuals, n_leaves))
+        trees.append(grow(rows, targets, n_leaves))
         partition = Partition.of_trees(trees[-1:])
         by_leaf, joint = solved(rows._replace(Y=Y), partition, alpha)
         heads.append(joint)
         left = joint_left_out(by_leaf, rows.alphas, alpha, joint)
         residuals = (1.0 - rate) * residuals + rate * left
-        Y = residuals
+        Y, targets = residuals, grow.scaled(residuals)
     first = heads[0].common.copy()
     m = len(common[0])
     first[:m] += (1.0 / rate - 1.0) * common[0]

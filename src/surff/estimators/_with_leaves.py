@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import numbers
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import check_cv
 
 from surff.backend import each_block, rows_of
 from surff.estimators._leaves import (
@@ -41,6 +43,11 @@ class WithLeaves(LinearOnFeatures):
                 "leaves need the normal equations, which solver='cg' does not form: "
                 "set it to 'cholesky' or 'eigh'."
             )
+        if self.intervals:
+            raise ValueError(
+                f"intervals={self.intervals!r} are those of the model without leaves: "
+                "set it to False, or leaves to None."
+            )
         if self.probability:
             raise ValueError(
                 "probability=True calibrates the model without leaves: set it to False "
@@ -59,12 +66,18 @@ class WithLeaves(LinearOnFeatures):
             choice.solver,
         )
 
-    def _take_leaves(self, choice, leaves, like):
-        """Fit leaf heads besides the common one, and set both."""
-        data = choice.data
+    def _take_leaves(self, choice, leaves, like, y):
+        """Fit leaf heads besides the common one, and set both.
+
+        A splitter, or splits, that alpha is chosen by serve for the leaves, too.
+        """
+        data, cv = choice.data, self.cv
         coef = self.primal_coef_.T.reshape(-1, len(data.offset)).astype(np.float64)
         common = coef, np.asarray(self.intercept_, np.float64) - data.offset
         rows = self._rows_of_leaves(choice, data.X, data.Y, data.sample_weight)
+        if not (cv is None or isinstance(cv, str | numbers.Integral)):
+            splitter = check_cv(cv, y, classifier=self._is_classifier)
+            rows = rows._replace(splits=list(splitter.split(data.X, y)))
         fit = fit_leaves(rows, choice.total, leaves, self._is_classifier, common)
         self._set_leaves(fit, data.offset, like)
 

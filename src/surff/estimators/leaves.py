@@ -31,7 +31,8 @@ class LeafHeads(BaseEstimator):
     n_leaves : "auto" or int, default="auto"
         Leaves of a tree at most. "auto" tries 16, 64, 256, 1,024 and 4,096 (from 64 on
         for 20,000 rows and more) while the error on held-out rows falls, and takes none
-        where that falls by less than its standard error.
+        where that falls by less than its standard error. The rows are random, or
+        those of the model's ``cv`` where that is a splitter.
     alpha : "auto" or float, default="auto"
         The a above, > 0, in units of :math:`Z^\top Z` as ``alphas``. "auto" climbs by
         factors of 4 on held-out rows, from the mean of :math:`\|z\|^2 + 1`.

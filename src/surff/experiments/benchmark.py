@@ -34,7 +34,14 @@ from threadpoolctl import threadpool_limits
 
 from surff import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.datasets import DATASETS, load
-from surff.experiments.methods import OWN, PEERS, all_methods, own_labels, why_not
+from surff.experiments.methods import (
+    OWN,
+    PEERS,
+    WITH_LEAVES,
+    all_methods,
+    own_labels,
+    why_not,
+)
 from surff.experiments.peers import Fitted, fit_peer, score_of
 from surff.experiments.protocol import (
     Part,
@@ -129,6 +136,7 @@ KERNEL_METHODS = (
     "agop",
     "gradient",
     "auto",
+    "leaves",
     "nystroem-uniform",
     "nystroem-rpcholesky",
 )
@@ -142,7 +150,7 @@ LARGEST_SCORE = 3.0
 
 def method_labels() -> dict[str, str]:
     """Names and printed names of the methods, in table order."""
-    labels = all_methods()
+    labels = {**all_methods(), **WITH_LEAVES}
     own = {**own_labels(estimators=False), **own_labels(estimators=True)}
     return {**{name: labels[name] for name in KERNEL_METHODS}, **PEERS, **own}
 
@@ -341,7 +349,8 @@ def fit_kernel_method(method, part, classification, multiple, fold_seed, map_see
     if classification:
         kind, folds = KernelRidgeClassifier, StratifiedKFold
     cv = folds(5, shuffle=True, random_state=fold_seed)
-    model = kind(cv=cv, keep_equations=False)
+    leaves = "auto" if method in WITH_LEAVES else None
+    model = kind(cv=cv, keep_equations=False, leaves=leaves)
     features_at = fair_features(part, map_seed)
     start = time.process_time()
     gamma, _ = choose_gamma(

@@ -37,6 +37,7 @@ __all__ = [
     "OWN",
     "PACKAGES",
     "PEERS",
+    "WITH_LEAVES",
     "OwnMethod",
     "all_methods",
     "features_of",
@@ -84,6 +85,9 @@ ADAPTATIONS = {
     "auto": "adapted (auto)",
 }
 
+#: Maps of these adaptations with leaf heads on top, for the benchmark.
+WITH_LEAVES = {"leaves": "adapted, with leaves"}
+
 #: Rules that choose Nystrom landmarks: values of ``landmarks``.
 LANDMARKS = {
     "uniform": "Nystrom uniform",
@@ -107,7 +111,7 @@ PEERS = {
 }
 
 #: Printed names of the methods and of the ablation, in table order.
-LABELS = {**METHODS, **MORE, **ABLATION}
+LABELS = {**METHODS, **MORE, **WITH_LEAVES, **ABLATION}
 
 #: Printed names of the draws and of the Nystrom landmark rules, in table order.
 DRAW_LABELS = {"monte_carlo": "iid (RFF)", "halton": "Halton", **DRAWS, **_NYSTROEM}
@@ -123,7 +127,7 @@ LEVERAGE_LAMBDA = 0.05
 
 #: Whose bandwidth a method starts from, where not its own: fitting an adaptation for
 #: each bandwidth tried would cost many times the method itself. "auto" finds its own.
-BANDWIDTH_OF = {"agop": "rff", "gradient": "rff", "auto": None}
+BANDWIDTH_OF = {"agop": "rff", "gradient": "rff", "auto": None, "leaves": None}
 
 #: Draws of the methods that are not named after theirs.
 _DRAW_OF = {"qmc": "halton", **{name: name for name in DRAWS}}
@@ -228,7 +232,7 @@ def features_of(
     Parameters
     ----------
     method : str
-        Key of `all_methods`.
+        Key of `all_methods` or `WITH_LEAVES`.
     protocol : str
         Whose settings selectors get.
     n_features, n_samples : int
@@ -249,6 +253,8 @@ def features_of(
     ValueError
         For an unknown method; the message lists the valid ones.
     """
+    if method in WITH_LEAVES:
+        method = "auto"
     if method not in all_methods():
         raise ValueError(
             f"method must be one of {', '.join(all_methods())}, got {method!r}."

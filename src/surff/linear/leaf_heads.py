@@ -287,7 +287,7 @@ def singular(alpha):
     )
 
 
-def each_leaf(function: Callable[[range], Any], n_leaves: int) -> list:
+def each_leaf(function: Callable[[range], Any], n_leaves: int) -> list[Any]:
     """Results of ``function(leaves)`` on ranges of leaves, one per thread."""
 
     def of_range(part):

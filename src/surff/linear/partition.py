@@ -202,6 +202,47 @@ class Partition:
             self.n_features,
         )
 
+    def text(self, feature_names: Sequence[str] | None = None) -> str:
+        """The trees in words, a line for each split and each leaf.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, optional
+            Names of the columns; "x0", "x1", ... by default.
+
+        Returns
+        -------
+        text : str
+            Rows that pass a line's test are in the lines below it that stand further
+            right.
+
+        Examples
+        --------
+        >>> below = [1, -1, -1], [2, -1, -1]
+        >>> stump = Partition([0, -1, -1], [0.5, 0, 0], *below, [0], 1)
+        >>> print(stump.text(["age"]))
+        age <= 0.5: leaf 0
+        age > 0.5: leaf 1
+        """
+        names = feature_names or [f"x{j}" for j in range(self.n_features)]
+        lines = []
+        for root in self.roots:
+            waiting = [(root, "", 0)]
+            while waiting:
+                node, test, depth = waiting.pop()
+                indent = "    " * max(depth - 1, 0)
+                if self.feature[node] < 0:
+                    test = f"{test}: " if test else ""
+                    lines.append(f"{indent}{test}leaf {self.leaf[node]}")
+                    continue
+                if test:
+                    lines.append(f"{indent}{test}:")
+                name, threshold = names[self.feature[node]], self.threshold[node]
+                for sign, below in ((">", self.right), ("<=", self.left)):
+                    test = f"{name} {sign} {threshold:.6g}"
+                    waiting.append((below[node], test, depth + 1))
+        return "\n".join(lines)
+
     def leaves(self, X: Any) -> np.ndarray:
         """Leaves of rows.
 
