@@ -125,7 +125,9 @@ def test_mixed_precision_serves_every_map_and_form(features, form):
         exact.primal_coef_,
         atol=1e-3 * np.abs(exact.primal_coef_).max(),
     )
-    assert np.any(mixed.primal_coef_ != exact.primal_coef_)
+    # Sums of kernel values, which the normalization then amplifies, are float64 always.
+    is_nystroem = isinstance(features, NystroemFeatures)
+    assert np.any(mixed.primal_coef_ != exact.primal_coef_) != is_nystroem
 
 
 def test_pieces_and_streams_are_mapped_in_the_precision_asked_for():
