@@ -243,10 +243,10 @@ def _room(workspace, rows, frequencies, X):
     Two for the features of dense NumPy rows, empty ones for others, and one for the
     Gram matrix.
     """
-    s = len(frequencies)
+    s = frequencies.shape[0]
     dense = other_namespace(X) is None and not sparse.issparse(X)
     shape = (s, 2 * X.shape[0]) if dense else (0, 0)
-    key = (rows.start, rows.stop, *shape, s, frequencies.dtype)
+    key = (rows.start, rows.stop, *shape, s, X.dtype if dense else None)
     if workspace is None or key not in workspace:
         dtype = X.dtype if dense else np.float64
         arrays = (
