@@ -73,7 +73,7 @@ docs: $(VENV)/.dev ## the documentation, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 clean: ## remove what the goals above made
-	rm -rf $(VENV) $(DEMO) build dist docs/_build docs/api/generated
+	rm -rf $(VENV) $(DEMO) build dist docs/_build docs/api/generated docs/auto_examples
 	rm -rf .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
 	find src tests docs benchmarks tools -name __pycache__ -prune -exec rm -rf {} +
 

@@ -3,6 +3,9 @@
 import re
 from importlib.metadata import version as installed_version
 
+from docutils import nodes
+from latex2mathml.converter import convert
+
 project = "surff"
 author = "The surff developers"
 copyright = "2026, The surff developers"
@@ -14,9 +17,10 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["results", "_build"]
+exclude_patterns = ["results", "_build", "auto_examples/*.ipynb"]
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["dollarmath"]
@@ -25,9 +29,33 @@ myst_heading_anchors = 3
 autosummary_generate = True
 numpydoc_show_class_members = False  # the template lists them
 
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "abort_on_example_error": True,
+}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
 html_theme = "pydata_sphinx_theme"
 html_title = "surff"
-html_theme_options = {"show_prev_next": False}
+html_math_renderer = "mathml"  # drawn by browsers themselves, without a network
+html_theme_options = {"show_prev_next": False, "show_toc_level": 2}
+
+
+def visit_math(self, node):
+    """Write a formula in a line of text."""
+    self.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def visit_math_block(self, node):
+    """Write a formula of its own."""
+    self.body.append(f"<p>{convert(node.astext(), display='block')}</p>")
+    raise nodes.SkipNode
 
 
 def skip_inherited_requests(app, what, name, obj, skip, options):
@@ -45,5 +73,6 @@ def join_continued_lines(app, what, name, obj, options, lines):
 
 
 def setup(app):
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     app.connect("autodoc-skip-member", skip_inherited_requests)
     app.connect("autodoc-process-docstring", join_continued_lines, priority=400)
