@@ -54,9 +54,6 @@ KINDS = {
     "boost": LeafHeads(n_trees=4, combine="boost"),
 }
 
-#: Leaves of the trees that ``--splits`` compares, for every so many rows one.
-ROWS_OF_LEAF = 160
-
 
 class Problem(NamedTuple):
     """Rows of one split."""
@@ -171,11 +168,15 @@ def compare_splits(problem, trial, options):
             np.hstack([test, bent_test @ axes[:, :8]]),
         ),
         "frequencies": (bent @ W, bent_test @ W),
+        "columns and frequencies": (
+            np.hstack([X, bent @ W]),
+            np.hstack([test, bent_test @ W]),
+        ),
     }
     Z = np.hstack([feature_map(test), np.ones((len(test), 1))])
     for name, (rows, new) in kinds.items():
         rng = np.random.default_rng(0)
-        n_leaves = max(16, len(X) // ROWS_OF_LEAF)
+        n_leaves = options.leaves
         tree = grown_tree(rows, residuals, None, n_leaves, 20, None, rng)
         partition = Partition.of_trees([tree])
         own, leaves = partition.leaves(rows)[:, 0], partition.leaves(new)[:, 0]
@@ -224,6 +225,7 @@ def main(argv=None):
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["64", "auto"])
     parser.add_argument("--uci", type=Path)
     parser.add_argument("--float32", action="store_true")
+    parser.add_argument("--leaves", type=int, default=64, help="for --splits")
     parser.add_argument("--splits", action="store_true")
     parser.add_argument("--predict", action="store_true")
     options = parser.parse_args(argv)
