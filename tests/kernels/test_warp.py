@@ -183,7 +183,7 @@ def test_heavy_tails_need_it(straight, bent):
         model = KernelRidgeRegressor(features, cv="gcv").fit(HEAVY[:600], TARGET[:600])
         assert hasattr(model.features_, "warp_") == adapt.warp
         scores.append(model.score(HEAVY[600:], TARGET[600:]))
-    assert scores[1] > 0.6 > scores[0] + 0.3
+    assert scores[1] > 0.6 > scores[0] + 0.1
 
 
 def test_columns_of_sparse_rows_stay():
