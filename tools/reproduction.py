@@ -31,6 +31,7 @@ from surff.experiments import (
     Table,
     Table2,
     agreement,
+    all_methods,
     benchmark_cells,
     benchmark_report,
     figure1_report,
@@ -60,7 +61,7 @@ TABLES = {
 
 #: All methods under the fair protocol.
 METHODS_CONFIG = Table2(
-    ("eeg", "magic04"), (1, 4, 16), protocol="fair", methods=tuple(LABELS)[:-2]
+    ("eeg", "magic04"), (1, 4, 16), protocol="fair", methods=tuple(all_methods())
 )
 
 

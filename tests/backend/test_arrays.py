@@ -618,7 +618,7 @@ REFUSED = [
     (NystroemFeatures(8), "NystroemFeatures takes NumPy arrays .* convert X"),
     (KernelLogisticClassifier(features()), "KernelLogisticClassifier takes NumPy"),
     (KernelRidgeRegressor(features(), solver="cg"), "solver='cg' .* use 'cholesky'"),
-    (KernelRidgeRegressor(features(), cv="loo"), "cv='loo' .* 'gcv' or folds"),
+    (KernelRidgeRegressor(features(), cv="loo"), "cv='loo' .* 'evidence' or folds"),
     (KernelRidgeRegressor(features(), scoring="max_error"), "scoring='max_error'"),
     (KernelRidgeClassifier(features(), scoring="f1"), "scoring='f1' .* 'accuracy'"),
     (KernelRidgeClassifier(features(), probability=True), "probability=True .* False"),

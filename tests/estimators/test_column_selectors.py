@@ -75,6 +75,6 @@ def test_importances_are_saved_and_checked(tmp_path):
     save(model, tmp_path / "model.skops")
     loaded = load(tmp_path / "model.skops")
     assert_array_equal(loaded.feature_importances_, model.feature_importances_)
-    model._importances_ = model._importances_[:, 1:]
-    with pytest.raises(ModelFileError, match=r"_importances_ .* shape \(2, 8\)"):
+    model._importances = model._importances[:, 1:]
+    with pytest.raises(ModelFileError, match=r"_importances .* shape \(2, 8\)"):
         save(model, tmp_path / "model.skops")

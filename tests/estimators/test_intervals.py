@@ -361,9 +361,9 @@ def test_without_intervals_there_are_no_such_methods():
 
 
 def test_leaves_are_refused():
-    with pytest.raises(ValueError, match="keeps models of folds without leaves"):
+    with pytest.raises(ValueError, match="those of the model without leaves"):
         regressor(leaves=4).fit(X, Y)
-    with pytest.raises(ValueError, match="keeps models of folds without leaves"):
+    with pytest.raises(ValueError, match="those of the model without leaves"):
         regressor(leaves=4).fit_stream(ArrayRows(X, Y))
 
 

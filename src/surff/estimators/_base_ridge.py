@@ -274,7 +274,7 @@ class BaseKernelRidge(WithLeaves):
         data = Data(feature_map, None, None, offset, None)
         choice = choice_from_equations(self, features, data, equations, X)
         vars(self).pop("_posterior_", None)
-        vars(self).pop("_importances_", None)  # of the rows that came before
+        vars(self).pop("_importances", None)  # of the rows that came before
         vars(self).pop("alpha_path_", None)
         vars(self).pop("fold_models_", None)
         self._take(choice, X)
@@ -397,7 +397,9 @@ class BaseKernelRidge(WithLeaves):
 
 
 #: Results of a fit whose names do not end in an underscore.
-PRIVATE_RESULTS = ("_offset", "_multilabel", "_with_intercept", "_held_out_noise")
+PRIVATE_RESULTS = (
+    *("_offset", "_multilabel", "_with_intercept", "_held_out_noise", "_importances"),
+)
 
 
 def without_targets(X, y, first):

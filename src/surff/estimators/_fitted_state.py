@@ -381,9 +381,9 @@ def _check_linear(model: Any):
         )
     if "fold_models_" in vars(model):
         _check_folds_of(model, n_features, m, k)
-    if "_importances_" in vars(model):
-        importances = _array(model, "_importances_", (2, n_features))
-        _require(np.all(importances >= 0), model, "_importances_", ">= 0")
+    if "_importances" in vars(model):
+        importances = _array(model, "_importances", (2, n_features))
+        _require(np.all(importances >= 0), model, "_importances", ">= 0")
     if vars(model).get("_held_out_noise") is not None:
         noise = _array(model, "_held_out_noise", (k,))
         _require(np.all(noise >= 0), model, "_held_out_noise", ">= 0")

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from surff.backend import namespace_of, rows_of, to_numpy
+from surff.backend import namespace_of, row_blocks, rows_of, to_numpy
 from surff.estimators.features import FourierFeatures
 from surff.kernels import FourierMap
 
@@ -36,6 +36,9 @@ __all__ = [
 #: Most rows of a fit whose gradients are looked at: the error of the mean is then a few
 #: percent of it.
 MOST_ROWS = 500
+
+#: Rows whose features are held at a time.
+BLOCK_ROWS = 100
 
 #: Most multiply-adds that they may cost in a fit, some hundredths of a second.
 MOST_OPERATIONS = 2 * 10**8
@@ -144,8 +147,8 @@ def row_gradients(model: Any, rows: np.ndarray) -> np.ndarray:
 
     Notes
     -----
-    ``O(s d k)`` time per row for s frequencies and k targets; ``n_rows`` times s
-    numbers are held.
+    ``O(s d k)`` time per row for s frequencies and k targets; features of 100 rows are
+    held.
     """
     features = model.features_
     W = np.asarray(to_numpy(features.frequencies_), dtype=np.float64)
@@ -156,11 +159,13 @@ def row_gradients(model: Any, rows: np.ndarray) -> np.ndarray:
         centres, rates = to_numpy(features.warp_).astype(np.float64)
         scaled = rates * (rows - centres)
         bent, slopes = np.arcsinh(scaled) / rates, 1.0 / (1.0 + np.square(scaled))
-    Z = FourierMap(np.asfortranarray(W), amplitudes)(np.ascontiguousarray(bent))
-    cosines, sines = Z[:, : len(W)], Z[:, len(W) :]
-    squares = np.zeros_like(rows)
-    for of_cosine, of_sine in zip(cosine, sine, strict=True):
-        squares += np.square((cosines * of_sine - sines * of_cosine) @ W)
+    feature_map = FourierMap(np.asfortranarray(W), amplitudes)
+    bent, squares = np.ascontiguousarray(bent), np.zeros_like(rows)
+    for block in row_blocks(len(rows), BLOCK_ROWS):
+        Z = feature_map(bent[block])
+        cosines, sines = Z[:, : len(W)], Z[:, len(W) :]
+        for of_cosine, of_sine in zip(cosine, sine, strict=True):
+            squares[block] += np.square((cosines * of_sine - sines * of_cosine) @ W)
     return squares if slopes is None else squares * slopes
 
 

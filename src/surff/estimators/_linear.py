@@ -16,6 +16,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _check_n_features, check_is_fitted
 
 from surff.backend import (
+    asarray_like,
     check_same_place,
     each_block,
     folded,
@@ -25,6 +26,7 @@ from surff.backend import (
     share_of_time,
     to_numpy,
     validated,
+    wide_dtype,
 )
 from surff.estimators._importance import importances_of_rows
 from surff.estimators._older import LoadsOlder
@@ -264,28 +266,30 @@ class LinearOnFeatures(LoadsOlder):
             Without Fourier features, with leaf heads, after `partial_fit`, and of a
             stream whose rows the features did not look at.
         """
-        return self._fitted_importances("feature_importances_")[0].copy()
+        return self._fitted_importances("feature_importances_", 0)
 
     @property
     def feature_importances_std_(self) -> np.ndarray:
         """Standard errors of ``feature_importances_``, of the choice of the rows."""
-        return self._fitted_importances("feature_importances_std_")[1].copy()
+        return self._fitted_importances("feature_importances_std_", 1)
 
-    def _fitted_importances(self, asked):
+    def _fitted_importances(self, asked, row):
         check_is_fitted(self)
-        if "_importances_" not in vars(self):
+        if "_importances" not in vars(self):
             raise AttributeError(
                 f"{asked} is there after a fit of Fourier features without leaf heads "
                 "to rows that were at hand, not after this one: call "
                 "surff.inspection.feature_importances(model, X) with some rows."
             )
-        return self._importances_
+        found = self._importances[row]
+        return namespace_of(found).asarray(found, copy=True)
 
     def _set_importances(self, X, sample_weight=None):
         """Keep what the columns count for, at the end of a fit."""
         found = importances_of_rows(self, X, sample_weight)
         if found is not None:
-            self._importances_ = found
+            like = self.primal_coef_
+            self._importances = asarray_like(found, like, wide_dtype(like))
 
     def _decisions(self, X):
         """Linear predictions of checked rows, shape (n_samples, k)."""
