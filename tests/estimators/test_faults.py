@@ -210,9 +210,13 @@ def test_conjugate_gradients_warn_once():
     assert len(caught) == 1
 
 
-def test_gamma_of_tiny_columns_is_refused():
-    with pytest.raises(ValueError, match="gamma='scale' needs the variance of X, whi"):
-        FourierFeatures(8).fit(1e-160 * X)
+@pytest.mark.parametrize(
+    ("gamma", "match"),
+    [("scale", "the variance of X, which is"), ("median", "distances of rows, whose")],
+)
+def test_gamma_of_tiny_columns_is_refused(gamma, match):
+    with pytest.raises(ValueError, match=f"gamma='{gamma}' needs {match}"):
+        FourierFeatures(8, gamma=gamma).fit(1e-160 * X)
 
 
 def test_frequencies_that_overflow_in_float32_are_refused():

@@ -92,4 +92,9 @@ def _median_gamma(X, sample_weight=None):
         np.searchsorted(shares, shares[-1] / 2, side) for side in ("left", "right")
     ]
     median = distances[order][middle].mean()
+    if median < 1e-150:
+        raise ValueError(
+            f"gamma='median' needs distances of rows, whose median is {median:.2g}: "
+            "scale the columns of X or give gamma as a number."
+        )
     return float(0.5 / median**2)

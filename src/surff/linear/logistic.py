@@ -117,7 +117,9 @@ def loss_and_gradient(
     ``O(n m (d + n_alphas k))`` time; a block of features and of decisions is held.
     """
     m, n_alphas, k = coefs.shape
-    flat = np.ascontiguousarray(coefs.reshape(m, -1), dtype=feature_map.dtype)
+    # Steps too long for decisions that are numbers are as long as numbers allow.
+    most = np.sqrt(np.finfo(feature_map.dtype).max)
+    flat = coefs.reshape(m, -1).clip(-most, most).astype(feature_map.dtype, order="C")
     size = block_rows(n_alphas * k, np.float64)
 
     def sums_of(part):
