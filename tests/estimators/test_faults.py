@@ -201,6 +201,8 @@ def test_labels_of_several_types_are_refused(Model):
     y = np.array(["a", 1, None, 2.5] * 10, dtype=object)
     with pytest.raises(ValueError, match="one type, got NoneType and float and int"):
         Model(features(), alphas=1.0).fit(X, y)
+    with pytest.raises(ValueError, match="one type, got NoneType and float and int"):
+        features(select="residual").fit(X, y)
 
 
 def test_conjugate_gradients_warn_once():
@@ -249,3 +251,11 @@ def test_alphas_at_the_end_of_numbers(cv):
     model = KernelRidgeRegressor(features(4), alphas=[1e-300, 1e300, 1.0], cv=cv)
     constant = np.zeros((40, 2))
     assert_allclose(model.fit(constant, Y).predict(constant), Y.mean(), rtol=1e-9)
+
+
+def test_pieces_check_the_parameters_too():
+    model = KernelRidgeRegressor(features(), alphas=1.0).partial_fit(X, Y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="The 'solver' parameter"):
+        model.set_params(solver="qr").partial_fit(X, Y)
+    assert_array_equal(model.predict(X), before)

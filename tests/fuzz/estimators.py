@@ -94,7 +94,7 @@ ESTIMATORS = {
 
 #: Who may raise: surff itself, and the checks of scikit-learn and its splitters.
 RAISES = re.compile(
-    r"[/\\]surff[/\\]|array_api_compat|sklearn[/\\](utils|model_selection|base\.py|metrics|cluster)|"
+    r"[/\\]surff[/\\]|array_api_compat|scipy[/\\]sparse|sklearn[/\\](utils|model_selection|base\.py|metrics|cluster)|"
     r"fuzz[/\\]estimators\.py"
 )
 

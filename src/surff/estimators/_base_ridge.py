@@ -250,6 +250,7 @@ class BaseKernelRidge(WithLeaves):
 
     def _partial_fit(self, X, Y, sample_weight):
         """Add rows to the normal equations and solve again."""
+        self._validate_params()  # scikit-learn skips it from the second piece on
         if not hasattr(self, "equations_"):
             if hasattr(self, "primal_coef_"):
                 raise ValueError(

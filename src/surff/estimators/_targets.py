@@ -21,6 +21,7 @@ __all__ = [
     "numeric_targets",
     "one_vs_rest",
     "refuse_large",
+    "refuse_mixed",
 ]
 
 
@@ -46,15 +47,20 @@ def check_labels(y: Any) -> None:
 
     See `sklearn.utils.multiclass.check_classification_targets`.
     """
-    y = np.asarray(y) if isinstance(y, list) else y
-    if getattr(getattr(y, "dtype", None), "kind", "") == "O":
-        kinds = {type(label).__name__ for label in y.ravel()}
-        if len(kinds) > 1:
-            raise ValueError(
-                "y must hold labels of one type, got "
-                f"{' and '.join(sorted(kinds))}; convert them, by y.astype(str) say."
-            )
+    refuse_mixed(np.asarray(y) if isinstance(y, list) else y)
     check_classification_targets(y)
+
+
+def refuse_mixed(y: Any) -> None:
+    """Refuse labels of several types, which have no order."""
+    if getattr(getattr(y, "dtype", None), "kind", "") != "O":
+        return
+    kinds = {type(label).__name__ for label in y.ravel()}
+    if len(kinds) > 1:
+        raise ValueError(
+            "y must hold labels of one type, got "
+            f"{' and '.join(sorted(kinds))}; convert them, by y.astype(str) say."
+        )
 
 
 def coded_targets(labels: Any, y: Any) -> np.ndarray:
@@ -69,6 +75,7 @@ def numeric_targets(y: Any, X: Array) -> np.ndarray:
     """Targets as numbers, shape (n_samples, n_targets): labels coded one-vs-rest."""
     check_consistent_length(X, y)
     y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
+    refuse_mixed(y)
     Y = coded_targets(Labels().update(y).values, y)
     refuse_large(Y)
     return Y

@@ -354,6 +354,11 @@ def theorem_2_features(
 
 def _ceil(features, delta):
     _check_delta(delta)
+    if not math.isfinite(features / delta):
+        raise ValueError(
+            "the number of features must be finite, got infinity: alpha or delta is "
+            "too small."
+        )
     return math.ceil(features / delta)
 
 

@@ -128,7 +128,8 @@ def inverse_root(K: np.ndarray, eps: float | None = None) -> tuple[np.ndarray, f
     """
     eps = np.finfo(K.dtype).eps if eps is None else eps
     K = finite_values(K.astype(np.float64))
-    eigenvalues, V = linalg.eigh(0.5 * (K + K.T), driver="evd")
+    driver = "evd" if len(K) > 1 else None  # SciPy 1.12 has no room for one row
+    eigenvalues, V = linalg.eigh(0.5 * (K + K.T), driver=driver)
     largest = eigenvalues[-1]
     if not largest > 0:
         return np.zeros_like(K), 0.0

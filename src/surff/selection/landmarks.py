@@ -71,6 +71,13 @@ def successive_sample(weights, size, rng):
     return np.argsort(waiting, kind="stable")[: min(size, np.count_nonzero(weights))]
 
 
+#: Why there is no landmark.
+NO_PIVOT = (
+    "landmarks='rpcholesky' needs a row with a positive value of k(x, x), got none; "
+    "use landmarks='uniform'."
+)
+
+
 def rpcholesky_rows(
     matrix: KernelMatrix,
     n_landmarks: int,
@@ -120,10 +127,7 @@ def rpcholesky_rows(
     n_landmarks = min(n_landmarks, np.count_nonzero(matrix.sample_weight))
     residual = matrix.diagonal().clip(min=0.0)
     if not residual.any():
-        raise ValueError(
-            "landmarks='rpcholesky' needs a row with a positive value of k(x, x), got "
-            "none; use landmarks='uniform'."
-        )
+        raise ValueError(NO_PIVOT)
     floor = 100.0 * matrix.eps * residual  # below it a residual is rounding
     factor = np.empty((n_samples, n_landmarks))
     pivots = np.empty(0, dtype=np.intp)
@@ -144,6 +148,8 @@ def rpcholesky_rows(
         _eliminate(matrix, chosen, L, factor, done, residual, floor)
         residual[chosen] = 0.0
         pivots = np.concatenate([pivots, chosen])
+    if len(pivots) == 0:
+        raise ValueError(NO_PIVOT)
     return pivots
 
 
