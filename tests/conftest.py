@@ -6,6 +6,7 @@ where there are none: a test run never downloads anything from outside. Tests of
 happens around the experiments take ``fake``, a protocol that costs nothing.
 """
 
+import logging
 import os
 import zlib
 from importlib.metadata import version
@@ -40,6 +41,16 @@ def _data_environment(tmp_path_factory):
             patch.setenv("SURFF_DATA", str(_SHARED_DATA))
         patch.setenv("SURFF_CACHE", str(tmp_path_factory.mktemp("surff-cache")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _logger_as_it_was():
+    """Commands let the library tell its steps; the next test is not to hear them."""
+    logger, root = logging.getLogger("surff"), logging.getLogger()
+    level, handlers = logger.level, root.handlers[:]
+    yield
+    logger.setLevel(level)
+    root.handlers[:] = handlers
 
 
 @pytest.fixture(scope="session", autouse=True)

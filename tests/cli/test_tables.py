@@ -2,7 +2,6 @@
 
 import io
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -26,12 +25,8 @@ pytest.importorskip("skops")
 @pytest.fixture(autouse=True)
 def _small_and_quiet(monkeypatch):
     monkeypatch.setattr(sys.modules["surff.tables.fit"], "SIZES", (32,))
-    logger = logging.getLogger("surff")
-    level, handlers = logger.level, logging.getLogger().handlers[:]
     with threadpool_limits(1):
         yield
-    logger.setLevel(level)
-    logging.getLogger().handlers[:] = handlers
 
 
 def run(*args, **options):
