@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -418,8 +418,8 @@ def left_out_rows(data, total, alphas, fit_intercept):
     )
 
 
-class GeneralizedCrossValidation(OnAllRows):
-    """The negative GCV error of each target, from the normal equations alone.
+class FromEquations(OnAllRows):
+    """A criterion that the normal equations alone answer, and rows for `held_out`.
 
     Parameters
     ----------
@@ -430,11 +430,13 @@ class GeneralizedCrossValidation(OnAllRows):
         The rows, for `held_out`.
     """
 
-    def __init__(self, total: NormalEquations, solving: Solving, data: Data = None):
+    def __init__(
+        self, total: NormalEquations, solving: Solving, data: Data | None = None
+    ) -> None:
         self.total, self.solving, self.data = total, solving, data
 
     @classmethod
-    def of_rows(cls, data: Data, solving: Solving) -> GeneralizedCrossValidation:
+    def of_rows(cls, data: Data, solving: Solving) -> Self:
         """The criterion of rows in memory."""
         return cls(sum_of_rows(data), solving, data)
 
@@ -442,6 +444,10 @@ class GeneralizedCrossValidation(OnAllRows):
         """Leave-one-out predictions at one alpha; see the module."""
         fit_intercept = self.solving.fit_intercept
         return left_out_rows(self.data, self.total, [alpha], fit_intercept)[:, 0]
+
+
+class GeneralizedCrossValidation(FromEquations):
+    """The negative GCV error of each target, from the normal equations alone."""
 
     def _score(self, alphas):
         errors = gcv_errors(self.total, alphas, self.solving.fit_intercept)

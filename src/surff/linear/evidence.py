@@ -26,11 +26,9 @@ from scipy.optimize import minimize_scalar
 from surff.linear.alpha_path import AlphaPath, best_index, spectrum
 from surff.linear.criteria import (
     Data,
+    FromEquations,
     GeneralizedCrossValidation,
-    OnAllRows,
     Solving,
-    left_out_rows,
-    sum_of_rows,
 )
 from surff.linear.normal_equations import NormalEquations
 
@@ -142,7 +140,7 @@ def likelihood(equations: NormalEquations, fit_intercept: bool = True) -> Likeli
     return found
 
 
-class Evidence(OnAllRows):
+class Evidence(FromEquations):
     """Log marginal likelihood of each target, its noise variance the best one.
 
     Parameters
@@ -162,19 +160,9 @@ class Evidence(OnAllRows):
 
     def __init__(
         self, total: NormalEquations, solving: Solving, data: Data | None = None
-    ):
-        self.total, self.solving, self.data = total, solving, data
+    ) -> None:
+        super().__init__(total, solving, data)
         self.likelihood = likelihood(total, solving.fit_intercept)
-
-    @classmethod
-    def of_rows(cls, data: Data, solving: Solving) -> Evidence:
-        """The criterion of rows in memory."""
-        return cls(sum_of_rows(data), solving, data)
-
-    def held_out(self, alpha: float) -> np.ndarray:
-        """Leave-one-out predictions at one alpha; see `surff.linear.criteria`."""
-        fit_intercept = self.solving.fit_intercept
-        return left_out_rows(self.data, self.total, [alpha], fit_intercept)[:, 0]
 
     def _score(self, alphas):
         return self.likelihood.value(alphas)[:, None]
