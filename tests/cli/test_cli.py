@@ -447,7 +447,10 @@ def test_version():
         (["--wrong"], "No such option: --wrong"),
         (["table2", "--dataset", "eeg"], "No such option: --dataset"),
         (["table2", "--trials", "two"], "must be an integer, got 'two'"),
-        (["benchmark", "--suite", "all"], "suite must be one of core, embedded"),
+        (
+            ["benchmark", "--suite", "all"],
+            "suite must be one of core, embedded, uci, extended",
+        ),
         (["datasets", "fetch"], "Missing argument"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from surff.datasets import DATASETS, EEG_OUTLIER_ROWS, load, loaders
+from surff.datasets import DATASETS, EEG_OUTLIER_ROWS, load, load_masks, loaders
 from surff.datasets.registry import FILES
 
 # Table 1 of the paper: features, training rows, test rows. Half of all rows each, but
@@ -51,7 +51,8 @@ def covtype(real_data, monkeypatch):
     """Function ``name -> Dataset`` for both versions, off one reading of the file."""
     seven = real_data("covtype-7")
     monkeypatch.setattr(loaders, "read_csv_bytes", lambda file, path: b"")
-    monkeypatch.setattr(loaders, "_parse", lambda csv, file, dtype: (seven.X, seven.y))
+    parsed = seven.X, seven.y, seven.feature_names
+    monkeypatch.setattr(loaders, "_parse", lambda csv, file, dtype: parsed)
     return lambda name: load(name, download=False)
 
 
@@ -99,6 +100,36 @@ def test_every_part_is_what_its_description_says(name, real_data, request):
         assert len(data.feature_names) == description.n_features
         if description.task == "classification":
             assert tuple(np.unique(data.y).tolist()) == description.classes
+
+
+def test_columns_of_text_are_one_column_per_value(real_data):
+    data = real_data("diamonds")
+    column = {name: data.X[:, j] for j, name in enumerate(data.feature_names)}
+    # The first row: 0.23,"Ideal","E","SI2",61.5,55,326,3.95,3.98,2.43
+    assert data.y[0] == 326
+    first = {name: values[0] for name, values in column.items() if values[0]}
+    ones = {"cut=Ideal": 1, "color=E": 1, "clarity=SI2": 1}
+    numbers = {
+        "carat": 0.23,
+        "depth": 61.5,
+        "table": 55,
+        "x": 3.95,
+        "y": 3.98,
+        "z": 2.43,
+    }
+    assert first == numbers | ones
+    for word in ("cut", "color", "clarity"):
+        group = [v for name, v in column.items() if name.startswith(f"{word}=")]
+        assert_array_equal(np.sum(group, axis=0), 1)
+
+
+def test_masks_are_a_tenth_of_the_rows_each_and_all_together(real_data):
+    real_data("pumadyn32nm")  # skips where the files are not
+    masks = load_masks("pumadyn32nm", download=False)
+    assert masks.shape == (8192, 10)
+    assert set(masks.sum(axis=0)) <= {819, 820}
+    with pytest.raises(ValueError, match=r"is one of kin40k, .*, got 'eeg'"):
+        load_masks("eeg")
 
 
 def test_eeg_outliers_are_where_the_note_says(real_data):
@@ -203,7 +234,7 @@ def test_the_papers_own_test_rows_are_preferred(places, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("iris",), r"name must be one of eeg, magic04, .*digits, got 'iris'"),
+        (("iris",), r"name must be one of eeg, magic04, .*parkinsons, got 'iris'"),
         (("cod-rna", "tset"), r"one of train, test, paper-test, got 'tset'"),
         (("digits", "train"), r"part of 'digits' must be one of all, got 'train'"),
     ],

@@ -43,7 +43,8 @@ def test_every_description_is_complete_and_consistent(name):
     assert tuple(description.n_samples) == description.parts
     assert not description.stems or tuple(description.stems) == description.parts
     for part, stem in description.stems.items():
-        assert FILES[stem].n_features == description.n_features
+        coded = FILES[stem].text  # as many columns as there are values
+        assert coded or FILES[stem].n_features == description.n_features
         if part != "paper-test":
             assert FILES[stem].n_samples == description.n_samples[part]
 
@@ -52,7 +53,9 @@ def test_every_file_belongs_to_a_data_set_and_has_one_source():
     for stem, file in FILES.items():
         assert file.stem == stem
         assert len(file.columns) == len(set(file.columns)) == file.n_features + 1
-        owners = {name for name, d in DATASETS.items() if stem in d.stems.values()}
+        owners = {
+            name for name, d in DATASETS.items() if stem in (*d.stems.values(), d.masks)
+        }
         assert file.dataset in owners or stem == PAPER_TEST_STEM
         assert file.url.startswith("https://")
         assert file.converter in CONVERTERS
@@ -74,6 +77,34 @@ def test_checksums_have_the_length_of_their_algorithm():
 def test_available_lists_the_papers_sets_first():
     assert available()[:4] == ["eeg", "magic04", "cod-rna", "covtype"]
     assert set(available()) == set(DATASETS)
+
+
+def test_sets_with_masks_are_described_in_few_words():
+    text = """
+[datasets]
+[files]
+[masked]
+source = "s"
+citation = "c"
+url = "https://example.org/{name}/"
+note = "n"
+licence = "free"
+[masked.sets.b]
+title = "B"
+n_samples = 7
+n_features = 2
+n_bytes = 90
+checksum = "sha256:00"
+masks_checksum = "sha256:01"
+"""
+    datasets, files = read_registry(text)
+    b, rows, masks = datasets["b"], files["uci/b"], files["uci/b.test_mask"]
+    assert (b.task, b.n_samples, b.licence) == ("regression", {"all": 7}, "free")
+    assert (b.stems, b.masks) == ({"all": "uci/b"}, "uci/b.test_mask")
+    assert rows.columns == ("x1", "x2", "y")
+    assert (len(masks.columns), masks.n_bytes) == (10, 140)
+    assert rows.url == "https://example.org/b/data.csv.gz"
+    assert not rows.header
 
 
 def test_registry_gives_typed_records():

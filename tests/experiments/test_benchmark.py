@@ -57,6 +57,7 @@ def small_grids(monkeypatch):
     for name, grid in {
         "boosting": {"learning_rate": [0.2], "max_leaf_nodes": [7]},
         "xgboost": {"learning_rate": [0.2], "max_depth": [4]},
+        "lightgbm": {"learning_rate": [0.2], "num_leaves": [7]},
         "mlp": {"alpha": [1e-5], "learning_rate_init": [0.05]},
         "xrfm": {"bandwidth": [3.0], "diagonal": [True]},
     }.items():
@@ -111,6 +112,12 @@ def test_splits_share_no_row_and_keep_stretches_together():
     assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(101))
     side = np.isin(np.arange(101), train)
     assert np.count_nonzero(np.diff(side)) < 20  # changes at edges of stretches alone
+    fifth = halves._replace(train=0.8)
+    assert [len(side) for side in split_rows(fifth, 3, 0)] == [80, 21]
+    mask = np.arange(101)[:, None] % 10 == np.arange(10)
+    train, test = split_rows(halves._replace(masks=mask), 3, 0)
+    assert_array_equal(test, np.arange(3, 101, 10))
+    assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(101))
     divided = halves._replace(n_train=40)
     assert_array_equal(split_rows(divided, 3, 0)[0], np.arange(40))
 
@@ -132,12 +139,16 @@ def test_normal_scores_are_those_of_the_ranks_in_the_training_rows():
     assert np.all(np.diff(np.take_along_axis(part.test_X, order, axis=0), axis=0) >= 0)
 
 
-@pytest.mark.parametrize("name", [name for name in TASKS if name != "covtype"])
+@pytest.mark.parametrize(
+    "name", [name for name in TASKS if not name.startswith("covtype")]
+)
 def test_every_task_loads(real_data, name):
     for part in TASKS[name].parts:
         real_data(TASKS[name].dataset, part)  # skips where the files are not
     task = load_task(name)
-    assert task.classification == (name != "california-housing")
+    numbers = name in ("california-housing", "diamonds", *SUITES["uci"])
+    assert task.classification != numbers
+    assert (task.masks is not None) == (name in SUITES["uci"])
     if task.classification:
         assert_array_equal(np.unique(task.y), np.arange(task.y.max() + 1))
     assert (task.n_train is not None) == (name in ("cod-rna", "ijcnn1"))
@@ -264,6 +275,27 @@ def test_ranks_are_tested_over_the_data_sets():
     assert ["RFF", "2.00"] in list(table.rows)
 
 
+def test_errors_on_masked_sets_stand_next_to_published_ones():
+    scores = {("bike", 4, "rff"): 0.9, ("bike", 4, "leaves"): 0.99}
+    rows = [row | {"rmse": 2.0 * (1.0 - row["score"])} for row in rows_of(scores)]
+    config = Benchmark(("bike", "covtype-7"), ("rff", "leaves", "xrfm"), (4,))
+    table = benchmark_report(config, rows).tables[0]
+    assert table.title == "Root mean square errors"
+    header = ["set", "RFF, 4d", "adapted, with leaves, 4d"]
+    assert list(table.header[:3]) == header
+    assert table.header[3:] == ["exact GP (published)", "SDD (published)"]
+    errors = [2.0 * (0.01 - 1e-3 * (trial % 2)) for trial in range(5)]
+    text = f"{np.mean(errors):#.3g} ± {np.std(errors, ddof=1):.1g}"
+    (line,) = table.rows
+    assert line[0] == "bike"
+    assert line[2:] == [text, "0.22", "0.04"]
+    text = " ".join(benchmark_captions(config, rows))
+    assert "need a package of their own: xRFM (xrfm)." in text
+    seven = rows_of({("covtype-7", 4, "rff"): 0.75})
+    text = " ".join(benchmark_captions(config, seven))
+    assert "covtype-7: published random feature network 74.7, RFRBoost 79.7" in text
+
+
 def test_critical_differences_are_those_of_the_literature():
     # Demsar 2006: q = 2.569 for 4 methods and 3.102 for 9, at 5 %.
     assert_allclose(critical_difference(4, 14), 2.569 * math.sqrt(20 / 84), rtol=1e-3)
@@ -306,6 +338,7 @@ def test_text_marks_what_differs(tmp_path):
         ({"multiples": ()}, "multiples must have at least one"),
         ({"multiples": (0,)}, "multiples must be an integer of at least 1, got 0"),
         ({"splits": 0}, "splits must be an integer of at least 1, got 0"),
+        ({"tasks": ("pol",), "splits": 11}, "splits must be at most 10 on pol"),
         ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
     ],
 )
@@ -318,7 +351,8 @@ def test_bad_options_are_named(options, message):
 
 def test_suites_are_of_tasks_and_methods_have_names():
     assert all(set(suite) <= TASKS.keys() for suite in SUITES.values())
-    assert {*SUITES["core"], *SUITES["embedded"]} == TASKS.keys()
+    assert {task for suite in SUITES.values() for task in suite} == TASKS.keys()
+    assert len(SUITES["uci"]) == 10
     assert "covtype" in SUITES["core"]
     assert set(method_labels()) == {*KERNEL_METHODS, *PEERS}
     assert pickle.loads(pickle.dumps(Benchmark())) == Benchmark()

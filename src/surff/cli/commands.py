@@ -398,7 +398,7 @@ def approximation(
 @app.command(cls=SeveralValues)
 def benchmark(
     suite: Annotated[
-        str, typer.Option(help="Set of tasks: core, or embedded (no files needed).")
+        str, typer.Option(help="Tasks: core, uci, extended or embedded (no files).")
     ] = "core",
     tasks: Annotated[
         list[str] | None, typer.Option(help="Tasks by name, in place of a suite.")

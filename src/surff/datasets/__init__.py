@@ -1,6 +1,7 @@
-"""Data sets: the paper's four, a few larger ones, and two that need no file.
+"""Data sets: the paper's four, larger ones, those of other papers, two without file.
 
 - `load` gives the arrays of one part of a data set,
+- `load_masks` gives the test rows of a set that comes with several divisions,
 - `fetch` makes sure that its files are on disk,
 - `status` tells where they are,
 - `available` lists the names; ``DATASETS`` describes each.
@@ -10,7 +11,7 @@ otherwise downloaded over https from their original source. Reading them needs t
 ``surff[cli]``. This room imports no other.
 """
 
-from surff.datasets.loaders import Dataset, load
+from surff.datasets.loaders import Dataset, load, load_masks
 from surff.datasets.registry import DATASETS, EEG_OUTLIER_ROWS, DatasetDescription
 from surff.datasets.store import (
     DatasetCorruptError,
@@ -35,6 +36,7 @@ __all__ = [
     "cache_directory",
     "fetch",
     "load",
+    "load_masks",
     "status",
 ]
 

@@ -34,6 +34,11 @@ def _from_csv(text, columns):
     return b"".join((_header(columns), text, b"\n"))
 
 
+def _verbatim(text, columns):
+    del columns  # the text is kept as it is
+    return text
+
+
 def _from_arff(text, columns):
     lines = _lines(text)
     start = [line.lower() for line in lines].index(b"@data") + 1
@@ -101,6 +106,7 @@ CONVERTERS: dict[str, Callable[[bytes, tuple[str, ...]], bytes]] = {
     "ijcnn1": _from_ijcnn1,
     "label_first": _from_label_first,
     "libsvm": _from_libsvm,
+    "verbatim": _verbatim,
 }
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surff.datasets.registry import (
+    DATASETS,
     FILES,
     LETTER_KEEL_SHA256,
     PAPER_TEST_STEM,
@@ -26,7 +27,7 @@ from surff.datasets.store import (
     resolve_part,
 )
 
-__all__ = ["Dataset", "load"]
+__all__ = ["Dataset", "load", "load_masks"]
 
 #: Bytes of CSV that pyarrow parses at once: small next to the array, and few calls.
 _BLOCK_BYTES = 1 << 20
@@ -129,7 +130,7 @@ def load(
     if part == "paper-test" and find(FILES[PAPER_TEST_STEM]).path is not None:
         file = FILES[PAPER_TEST_STEM]
     csv = read_csv_bytes(file, locate(file, download=download, progress=progress))
-    X, y = _parse(csv, file, dtype)
+    X, y, feature_names = _parse(csv, file, dtype)
     notes = [description.note]
     if name == "covtype":
         y = np.where(y == 2, 1, -1)
@@ -138,7 +139,40 @@ def load(
         notes.append(note)
     elif name == "letter":
         notes.append(_letter_order(csv))
-    return Dataset(X, y, file.columns[:-1], name, part, description, " ".join(notes))
+    return Dataset(X, y, feature_names, name, part, description, " ".join(notes))
+
+
+def load_masks(
+    name: str, *, download: bool = True, progress: Any = True
+) -> npt.NDArray[np.bool_]:
+    """Load the masks of test rows that come with a data set.
+
+    Parameters
+    ----------
+    name : str
+        Key of ``DATASETS`` whose description has ``masks``.
+    download, progress
+        As in `load`.
+
+    Returns
+    -------
+    masks : ndarray of bool, shape (n_samples, n_splits)
+        True in column k for the test rows of split k.
+
+    Raises
+    ------
+    ValueError
+        The data set comes without masks; the message lists those that have some.
+    DatasetNotFoundError, DatasetCorruptError, ImportError
+        As in `load`.
+    """
+    stem = describe(name).masks
+    if stem is None:
+        known = ", ".join(key for key, data in DATASETS.items() if data.masks)
+        raise ValueError(f"a set with masks is one of {known}, got {name!r}.")
+    path = locate(FILES[stem], download=download, progress=progress)
+    X, y, _ = _parse(read_csv_bytes(FILES[stem], path), FILES[stem], np.float64)
+    return np.column_stack([X, y]).astype(bool)
 
 
 def _float_dtype(dtype):
@@ -166,23 +200,45 @@ def _parse(csv, file, dtype):
         "real": pyarrow.float64(),
         "text": pyarrow.string(),
     }[file.label]
-    *feature_names, label = file.columns
-    types = dict.fromkeys(feature_names, pyarrow.float64()) | {label: label_type}
+    label = file.target or file.columns[-1]
+    names = [name for name in file.columns if name != label]
+    types = dict.fromkeys(names, pyarrow.float64()) | {label: label_type}
+    types |= dict.fromkeys(file.text, pyarrow.string())
     reader = pyarrow_csv.open_csv(
         pyarrow.BufferReader(csv),
-        read_options=pyarrow_csv.ReadOptions(block_size=_BLOCK_BYTES),
+        read_options=pyarrow_csv.ReadOptions(
+            block_size=_BLOCK_BYTES,
+            column_names=list(file.columns),
+            skip_rows=int(file.header),
+        ),
         convert_options=pyarrow_csv.ConvertOptions(column_types=types),
     )
-    X = np.empty((file.n_samples, file.n_features), dtype=dtype)
-    labels, start = [], 0
-    for batch in reader:
-        block = X[start : start + batch.num_rows]
-        for j in range(file.n_features):
-            block[:, j] = batch.column(j).to_numpy()
-        labels.append(batch.column(file.n_features).to_numpy(zero_copy_only=False))
-        start += batch.num_rows
-    y = np.concatenate(labels)
-    return X, y.astype(str) if file.label == "text" else y
+    if file.text:
+        table = reader.read_all()
+        X, names = _one_hot(table, names, file.text, dtype)
+        y = table[label].to_numpy()
+    else:
+        X = np.empty((file.n_samples, file.n_features), dtype=dtype)
+        labels, start = [], 0
+        for batch in reader:
+            block = X[start : start + batch.num_rows]
+            for j, name in enumerate(names):
+                block[:, j] = batch.column(name).to_numpy()
+            labels.append(batch.column(label).to_numpy(zero_copy_only=False))
+            start += batch.num_rows
+        y = np.concatenate(labels)
+    return X, y.astype(str) if file.label == "text" else y, tuple(names)
+
+
+def _one_hot(table, names, text, dtype):
+    """Columns of a table as numbers, and their names; see `DataFile.text`."""
+    columns, found = [], []
+    for name in names:
+        values = table[name].to_numpy()
+        kinds = np.unique(values) if name in text else [None]
+        columns += [values if kind is None else values == kind for kind in kinds]
+        found += [name if kind is None else f"{name}={kind}" for kind in kinds]
+    return np.column_stack(columns).astype(dtype), found
 
 
 def _paper_test(X, y, file):

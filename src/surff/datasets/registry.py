@@ -3,8 +3,9 @@
 ``DATASETS`` maps a public name to its `DatasetDescription`, ``FILES`` the stem of a
 file to its `DataFile`. A data set is one or more parts, a part is one file
 ``<stem>.csv.xz``: a header line, the label or target in the last column, the values as
-the source wrote them. Checksums are of the *decompressed* CSV, so a file packed by
-another version of xz is as good as ours.
+the source wrote them; or, with the converter "verbatim", the source's text as it is,
+which ``header``, ``target`` and ``text`` describe. Checksums are of the *decompressed*
+CSV, so a file packed by another version of xz is as good as ours.
 """
 
 import tomllib
@@ -56,6 +57,12 @@ class DataFile(NamedTuple):
         Checksum of the downloaded file, ``"algorithm:hex"``, if known.
     raw_checksum : str or None
         Checksum of the text inside it, if known.
+    header : bool
+        Whether the first line has the names of the columns.
+    target : str or None
+        Column with the label or target, the last by default.
+    text : tuple of str
+        Feature columns of text, loaded as one column of zeros and ones per value.
     """
 
     stem: str
@@ -73,6 +80,9 @@ class DataFile(NamedTuple):
     member: str | None = None
     download_checksum: str | None = None
     raw_checksum: str | None = None
+    header: bool = True
+    target: str | None = None
+    text: tuple[str, ...] = ()
 
     @classmethod
     def from_table(cls, stem: str, table: dict[str, Any]) -> Self:
@@ -116,6 +126,8 @@ class DatasetDescription(NamedTuple):
         Where to get it.
     note : str
         What users of the numbers should know.
+    masks : str or None
+        Stem of the file with its masks of test rows, see `load_masks`.
     """
 
     name: str
@@ -131,6 +143,7 @@ class DatasetDescription(NamedTuple):
     citation: str
     where: str
     note: str
+    masks: str | None = None
 
     @classmethod
     def from_table(cls, name: str, table: dict[str, Any]) -> Self:
@@ -176,6 +189,53 @@ def _require_one_of(key, name, value, allowed):
         )
 
 
+def _entries_with_masks(masked):
+    """Entries of data sets and of files from the short form of sets with masks."""
+    datasets, files = {}, {}
+    for name, own in masked["sets"].items():
+        url, stem = masked["url"].format(name=name), f"uci/{name}"
+        rows, width = own["n_samples"], own["n_features"]
+        datasets[name] = {
+            "title": own["title"],
+            "task": "regression",
+            "n_features": width,
+            "n_samples": {"all": rows},
+            "stems": {"all": stem},
+            "masks": f"{stem}.test_mask",
+            "where": f"{url}data.csv.gz",
+            "licence": own.get("licence", masked["licence"]),
+            **{key: masked[key] for key in ("source", "citation", "note")},
+        }
+        for kind, label, columns, n_bytes, checksum in (
+            ("data", "real", [*_numbered("x", width), "y"], own["n_bytes"], "checksum"),
+            (
+                "test_mask",
+                "integer",
+                _numbered("split", 10),
+                20 * rows,
+                "masks_checksum",
+            ),
+        ):
+            files[stem if kind == "data" else f"{stem}.{kind}"] = {
+                "dataset": name,
+                "n_samples": rows,
+                "columns": columns,
+                "label": label,
+                "header": False,
+                "n_bytes": n_bytes,
+                "max_bytes": 2 * n_bytes,
+                "checksums": [own[checksum]],
+                "url": f"{url}{kind}.csv.gz",
+                "download_name": f"{name}.{kind}.csv.gz",
+                "converter": "verbatim",
+            }
+    return datasets, files
+
+
+def _numbered(word, n):
+    return [f"{word}{j}" for j in range(1, n + 1)]
+
+
 def read_registry(
     text: str,
 ) -> tuple[dict[str, DatasetDescription], dict[str, DataFile]]:
@@ -185,7 +245,8 @@ def read_registry(
     ----------
     text : str
         TOML with the tables ``datasets`` and ``files``; the keys of each entry are the
-        fields of `DatasetDescription` and `DataFile`.
+        fields of `DatasetDescription` and `DataFile`. A table ``masked``, if there is
+        one, describes sets with masks in fewer words.
 
     Returns
     -------
@@ -201,13 +262,14 @@ def read_registry(
         the wrong type; the message names the entry.
     """
     tables = tomllib.loads(text)
+    more = _entries_with_masks(tables.get("masked", {"sets": {}}))
     datasets = {
         name: DatasetDescription.from_table(name, table)
-        for name, table in tables["datasets"].items()
+        for name, table in (tables["datasets"] | more[0]).items()
     }
     files = {
         stem: DataFile.from_table(stem, table)
-        for stem, table in tables["files"].items()
+        for stem, table in (tables["files"] | more[1]).items()
     }
     return datasets, files
 

@@ -223,8 +223,10 @@ def find(file: DataFile) -> FileStatus:
 
 
 def _stems(name):
-    stems = list(dict.fromkeys(DATASETS[name].stems.values()))
-    return [*stems, PAPER_TEST_STEM] if name == "cod-rna" else stems
+    """Stems of the files that a data set needs."""
+    data = describe(name)
+    stems = list(dict.fromkeys(data.stems.values()))
+    return [*stems, data.masks] if data.masks else stems
 
 
 def status(name: str) -> DatasetStatus:
@@ -252,7 +254,8 @@ def status(name: str) -> DatasetStatus:
     """
     if not describe(name).stems:
         return DatasetStatus(name, True, "scikit-learn", ())
-    files = tuple(find(FILES[stem]) for stem in _stems(name))
+    optional = [PAPER_TEST_STEM] if name == "cod-rna" else []
+    files = tuple(find(FILES[stem]) for stem in (*_stems(name), *optional))
     needed = [file.place for file in files if not file.optional]
     return DatasetStatus(
         name, "missing" not in needed, ", ".join(dict.fromkeys(needed)), files
@@ -290,14 +293,14 @@ def _checksum(csv, kind):
 def _check(file, csv, what, repair):
     # The header line is compared on its own: not every kind of checksum covers it.
     kind = file.checksums[0].partition(":")[0]
-    header, _, _ = csv.partition(b"\n")
-    if header == ",".join(file.columns).encode():
+    header = csv.partition(b"\n")[0].replace(b'"', b"")
+    if not file.header or header == ",".join(file.columns).encode():
         came = f"{kind}:{_checksum(csv, kind)}"
         if came in file.checksums:
             return
     else:
         came = f"the header line {header[:80]!r}"
-    n_rows = max(csv.count(b"\n") - 1, 0)
+    n_rows = max(csv.count(b"\n") - file.header, 0)
     size = "" if file.n_bytes is None else f"{file.n_bytes:,} bytes of CSV, "
     raise DatasetCorruptError(
         f"{what} is not the expected file: expected {file.n_samples:,} rows, "
@@ -433,10 +436,11 @@ def _download(file, *, progress, base_url):
             failure = f"The download of {url} failed: {error}."
             raise DatasetNotFoundError(_not_found(file, failure)) from error
         csv = _convert(file, raw, url)
-        packed = Path(temporary) / file.filename
+        packed, path = Path(temporary) / "packed", cache_directory() / file.filename
         # Preset 0: 2 s for covtype where the default takes 28 s, a quarter larger.
         packed.write_bytes(lzma.compress(csv, preset=0))
-        return packed.replace(cache_directory() / file.filename)
+        path.parent.mkdir(exist_ok=True)
+        return packed.replace(path)
 
 
 def _folder_in_cache(file):
@@ -541,7 +545,7 @@ def fetch(
     """
     if base_url is not None and not is_secure(base_url):
         raise ValueError(f"base_url must start with https://, got {base_url!r}.")
-    stems = list(dict.fromkeys(describe(name).stems.values()))
+    stems = _stems(name)
     if part is not None:
         part = resolve_part(name, part)
         if name == "cod-rna" and part == "paper-test":

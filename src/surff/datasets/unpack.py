@@ -41,7 +41,7 @@ def extract(
     Parameters
     ----------
     path : path-like
-        A ``.zip``, ``.tgz``, ``.bz2`` or plain file, as its name says.
+        A ``.zip``, ``.tgz``, ``.bz2``, ``.gz`` or plain file, as its name says.
     member : str, optional
         File to take from an archive, by its last path component. A member ending in
         ``.gz`` is decompressed.
@@ -65,7 +65,8 @@ def extract(
     elif name.endswith(".tgz"):
         content = _from_tar(path, member, max_bytes)
     else:
-        with (bz2.open if name.endswith(".bz2") else open)(path, "rb") as stream:
+        openers = {".bz2": bz2.open, ".gz": gzip.open}
+        with openers.get(os.path.splitext(name)[1], open)(path, "rb") as stream:
             content = _read(stream, name, max_bytes)
     if member is not None and member.endswith(".gz"):
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:

@@ -33,7 +33,7 @@ from sklearn.preprocessing import QuantileTransformer
 from threadpoolctl import threadpool_limits
 
 from surff import KernelRidgeClassifier, KernelRidgeRegressor
-from surff.datasets import DATASETS, load
+from surff.datasets import DATASETS, load, load_masks
 from surff.experiments.methods import (
     OWN,
     PEERS,
@@ -70,6 +70,7 @@ __all__ = [
     "OwnData",
     "Task",
     "TaskDescription",
+    "has_masks",
     "is_regression",
     "load_task",
     "method_labels",
@@ -94,35 +95,46 @@ class TaskDescription(NamedTuple):
     parts: tuple[str | None, ...] = (None,)  # or one for training and one to test
     chunks: int = 0  # > 0: runs of consecutive rows that stay together
     scores: bool = False  # normal scores in place of standardised columns
+    train: float = 0.5  # share of the rows for training, of random splits
     own: OwnData | None = None  # data of a user
 
 
-#: Tasks by name. Rows of EEG are one recording: after a random split the training part
-#: has the neighbours in time of every test row, so "eeg-time" keeps twenty stretches
-#: together. Columns of magic04 have heavy tails: "magic04-scores" makes them normal.
-#: cod-rna and ijcnn1 come with one division, so that trials on them differ in draws
-#: alone: "cod-rna-halves" and "ijcnn1-halves" split their training rows at random.
-TASKS = {
-    "eeg": TaskDescription("eeg"),
-    "eeg-time": TaskDescription("eeg", chunks=20),
-    "magic04": TaskDescription("magic04"),
-    "magic04-scores": TaskDescription("magic04", scores=True),
-    "cod-rna": TaskDescription("cod-rna", ("train", "paper-test")),
-    "cod-rna-halves": TaskDescription("cod-rna", ("train",)),
-    "covtype": TaskDescription("covtype"),
-    "letter": TaskDescription("letter"),
-    "ijcnn1": TaskDescription("ijcnn1", ("train", "test")),
-    "ijcnn1-halves": TaskDescription("ijcnn1", ("train",)),
-    "california-housing": TaskDescription("california-housing"),
-    "breast_cancer": TaskDescription("breast_cancer"),
-    "digits": TaskDescription("digits"),
+#: Tasks by suite and name. Rows of EEG are one recording: after a random split the
+#: training part has the neighbours in time of every test row, so "eeg-time" keeps
+#: twenty stretches together. Columns of magic04 have heavy tails: "magic04-scores"
+#: makes them normal. cod-rna and ijcnn1 come with one division, so that trials on them
+#: differ in draws alone: "cod-rna-halves" and "ijcnn1-halves" split their training rows
+#: at random. The sets of "uci" come with ten masks of test rows; those of "extended"
+#: leave a fifth of the rows to test, as RFRBoost does on covtype's seven classes.
+_TASKS = {
+    "core": {
+        "eeg": TaskDescription("eeg"),
+        "eeg-time": TaskDescription("eeg", chunks=20),
+        "magic04": TaskDescription("magic04"),
+        "magic04-scores": TaskDescription("magic04", scores=True),
+        "cod-rna": TaskDescription("cod-rna", ("train", "paper-test")),
+        "cod-rna-halves": TaskDescription("cod-rna", ("train",)),
+        "covtype": TaskDescription("covtype"),
+        "letter": TaskDescription("letter"),
+        "ijcnn1": TaskDescription("ijcnn1", ("train", "test")),
+        "ijcnn1-halves": TaskDescription("ijcnn1", ("train",)),
+        "california-housing": TaskDescription("california-housing"),
+    },
+    "embedded": {name: TaskDescription(name) for name in ("breast_cancer", "digits")},
+    "uci": {
+        name: TaskDescription(name) for name, data in DATASETS.items() if data.masks
+    },
+    "extended": {
+        name: TaskDescription(name, train=0.8)
+        for name in ("diamonds", "adult", "covtype-7")
+    },
 }
 
+#: Tasks by name; `surff.experiments.add_task` adds to them.
+TASKS = {name: task for suite in _TASKS.values() for name, task in suite.items()}
+
 #: Tasks by suite.
-SUITES = {
-    "core": tuple(TASKS)[:-2],
-    "embedded": tuple(TASKS)[-2:],
-}
+SUITES = {name: tuple(suite) for name, suite in _TASKS.items()}
 
 #: Methods of surff in the benchmark.
 KERNEL_METHODS = (
@@ -142,7 +154,17 @@ KERNEL_METHODS = (
 )
 
 #: Peers that have no number of frequencies; they run once per split.
-WITHOUT_SIZE = ("boosting", "xgboost", "kernel-ridge", "xrfm")
+WITHOUT_SIZE = (
+    "boosting",
+    "boosting-default",
+    "xgboost",
+    "lightgbm",
+    "kernel-ridge",
+    "xrfm",
+)
+
+#: Masks of test rows that each set of the suite "uci" comes with.
+N_MASKS = 10
 
 #: Normal scores end here, in standard deviations: those of 1,000 rows would.
 LARGEST_SCORE = 3.0
@@ -204,6 +226,12 @@ class Benchmark(Experiment):
         check_names("tasks", self.tasks, TASKS)
         check_names("methods", self.methods, method_labels())
         self.check_numbers("splits")
+        for task in self.tasks:
+            if has_masks(task) and self.splits > N_MASKS:
+                raise ValueError(
+                    f"splits must be at most {N_MASKS} on {task}, which has as many "
+                    f"masks of test rows, got {self.splits}."
+                )
         object.__setattr__(self, "tasks", tuple(dict.fromkeys(self.tasks)))
         object.__setattr__(self, "methods", in_order(self.methods, method_labels()))
 
@@ -240,6 +268,12 @@ def is_regression(task: str) -> bool:
     return not DATASETS[TASKS[task].dataset].classes
 
 
+def has_masks(task: str) -> bool:
+    """Whether the test rows of each split come with the data."""
+    description = TASKS[task]
+    return description.own is None and bool(DATASETS[description.dataset].masks)
+
+
 class Task(NamedTuple):
     """Rows of a task, as they are in the source."""
 
@@ -249,6 +283,8 @@ class Task(NamedTuple):
     classification: bool
     n_train: int | None  # first rows, for training, where the source divides them
     chunks: int
+    train: float = 0.5  # share of the rows of random splits
+    masks: np.ndarray | None = None  # (n_samples, N_MASKS), True for test rows
 
 
 def load_task(name: str) -> Task:
@@ -270,7 +306,7 @@ def load_task(name: str) -> Task:
     """
     if name not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}, got {name!r}.")
-    dataset, parts, chunks, _, own = TASKS[name]
+    dataset, parts, chunks, _, share, own = TASKS[name]
     loaded = [load(dataset, part) for part in parts] if own is None else [own]
     X = np.concatenate([np.asarray(part.X, dtype=np.float64) for part in loaded])
     y = np.concatenate([part.y for part in loaded])
@@ -278,7 +314,8 @@ def load_task(name: str) -> Task:
     if classification:
         y = np.unique(y, return_inverse=True)[1]
     n_train = len(loaded[0].y) if len(parts) > 1 else None
-    return Task(name, X, y, classification, n_train, chunks)
+    masks = load_masks(dataset) if has_masks(name) else None
+    return Task(name, X, y, classification, n_train, chunks, share, masks)
 
 
 def split_rows(task: Task, trial: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -292,10 +329,13 @@ def split_rows(task: Task, trial: int, seed: int) -> tuple[np.ndarray, np.ndarra
     Returns
     -------
     train, test : ndarray of int
-        Random halves, halves of stretches of rows, or the source's own division, which
-        is the same in every trial.
+        Random halves or other shares, halves of stretches of rows, the mask of the
+        trial, or the source's own division, which is the same in every trial.
     """
     n = len(task.y)
+    if task.masks is not None:
+        mask = task.masks[:, trial]
+        return np.flatnonzero(~mask), np.flatnonzero(mask)
     if task.n_train is not None:
         return np.arange(task.n_train), np.arange(task.n_train, n)
     rng = np.random.default_rng(seed_sequence(seed, task, trial))
@@ -308,7 +348,8 @@ def split_rows(task: Task, trial: int, seed: int) -> tuple[np.ndarray, np.ndarra
             for side in (order[:half], order[half:])
         )
     order = rng.permutation(n)
-    return order[: n // 2], order[n // 2 :]
+    n_train = int(n * task.train)
+    return order[:n_train], order[n_train:]
 
 
 def prepared(task, trial, seed):
@@ -420,7 +461,8 @@ def trial_row(task: Task, part: Part, config: Benchmark, trial: Trial) -> dict:
         With the names in ``KEY``, ``score``, ``fit_time`` (seconds of the processor,
         tuning included), ``tune_time``, ``predict_time`` (seconds for all test rows),
         ``model_bytes`` (of the pickled model), ``n_frequencies``, ``n_train`` and
-        ``n_test``.
+        ``n_test``; for a regression ``rmse``, the root mean square error in standard
+        deviations of the training targets.
     """
     (method,) = trial.methods
     seeds = seed_sequence(config.seed, task, trial.trial, trial.multiple)
@@ -434,9 +476,12 @@ def trial_row(task: Task, part: Part, config: Benchmark, trial: Trial) -> dict:
     start = time.process_time()
     predicted = fitted.model.predict(part.test_X)
     predict_time = time.process_time() - start
+    score = {"score": score_of(predicted, part.test_y, task.classification)}
+    if not task.classification:
+        score["rmse"] = float(np.sqrt(np.mean((predicted - part.test_y) ** 2)))
     return {
         **config.row_of(task.name, trial.multiple, trial.trial, method),
-        "score": score_of(predicted, part.test_y, task.classification),
+        **score,
         "fit_time": fitted.fit_time,
         "tune_time": fitted.tune_time,
         "predict_time": predict_time,

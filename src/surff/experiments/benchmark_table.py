@@ -29,11 +29,14 @@ from scipy import stats
 from surff.experiments.benchmark import (
     TASKS,
     Benchmark,
+    has_masks,
     is_regression,
     method_labels,
     without_size,
 )
 from surff.experiments.figures import benchmark_figure
+from surff.experiments.methods import PACKAGES
+from surff.experiments.printed import PUBLISHED
 from surff.experiments.render import trials_text
 from surff.experiments.statistics import (
     LEVEL,
@@ -262,7 +265,31 @@ def benchmark_captions(config: Benchmark, rows: Sequence[dict]) -> list[str]:
             for task in n
             if TASKS[task].scores
         ),
+        *_published_captions(n),
+        *_absent_caption(config, rows),
     ]
+
+
+def _published_captions(tasks):
+    """What others publish on these tasks, where it stands in no table."""
+    captions = []
+    for task in (task for task in tasks if not has_masks(task)):
+        found = [p for p in PUBLISHED if task in p.values]
+        values = (f"{p.method} {p.values[task]}" for p in found)
+        sources = "; ".join(dict.fromkeys(p.source for p in found))
+        if found:
+            captions.append(f"{task}: published {', '.join(values)} ({sources}).")
+    return captions
+
+
+def _absent_caption(config, rows):
+    """Methods that need a package of their own and have no row."""
+    found = {row["method"] for row in rows}
+    absent = [name for name in config.methods if name in PACKAGES and name not in found]
+    if not absent:
+        return []
+    names = (f"{method_labels()[name]} ({PACKAGES[name][1]})" for name in absent)
+    return [f"Not run, since they need a package of their own: {', '.join(names)}."]
 
 
 def _score(cell, reference):
@@ -296,6 +323,44 @@ def _task_table(cells, task):
         )
     header = ["method", *(f"s = {m}d" for m in sizes), "no s", "fit", "model"]
     return Table(header, body, task, name=task)
+
+
+def _rmse_table(rows):
+    """Root mean square errors on the tasks with masks, next to published ones."""
+    found: dict[tuple, list[float]] = {}
+    for row in rows:
+        if has_masks(row["dataset"]):
+            key = row["dataset"], (row["method"], row["multiple"])
+            found.setdefault(key, []).append(row["rmse"])
+    tasks, kinds = (list(dict.fromkeys(key[i] for key in found)) for i in (0, 1))
+    order = list(method_labels())
+    kinds.sort(key=lambda kind: (order.index(kind[0]), kind[1]))
+    others = [p for p in PUBLISHED if p.values.keys() & set(tasks)]
+    body = [
+        [
+            task,
+            *(
+                format_summary(summarise(found[task, kind]), "#.3g", ".1g")
+                if (task, kind) in found
+                else MISSING
+                for kind in kinds
+            ),
+            *(f"{p.values[task]:.3g}" if task in p.values else MISSING for p in others),
+        ]
+        for task in tasks
+    ]
+    names = [
+        method_labels()[method] + (f", {multiple}d" if multiple else "")
+        for method, multiple in kinds
+    ]
+    return Table(
+        ["set", *names, *(f"{p.method} (published)" for p in others)],
+        body,
+        "Root mean square errors",
+        "In standard deviations of the training targets, mean and standard deviation "
+        f"over the splits. {' '.join(f'{p.method}: {p.source}.' for p in others)}",
+        name="rmse",
+    )
 
 
 def _rank_table(cells):
@@ -383,6 +448,8 @@ def benchmark_report(config: Benchmark, rows: Sequence[dict]) -> Report:
     cells = benchmark_cells(rows)
     tasks = list(dict.fromkeys(key[0] for key in cells))
     tables = [_task_table(cells, task) for task in tasks]
+    if (errors := _rmse_table(rows)).rows:
+        tables.insert(0, errors)
     if len((ranks := _rank_table(cells)).header) > 1:
         tables.append(ranks)
     if (needed := _needed_table(cells)).rows:

@@ -190,6 +190,7 @@ BENCHMARK_STYLES = {
     "auto": {"color": "#009E73", "marker": "^", "linewidth": 2.8},
     "nystroem-rpcholesky": {"color": "#CC79A7", "marker": "h"},
     "mlp": {"color": "#222222", "marker": "x", "linestyle": "--"},
+    "leaves": {"color": "#AA4499", "marker": "v", "linewidth": 2.8},
     "boosting": {"color": "#222222", "marker": "*", "linestyle": ":"},
     "kernel-ridge": {"color": "#222222", "marker": "P", "linestyle": "-."},
 }

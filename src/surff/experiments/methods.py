@@ -105,7 +105,9 @@ MORE = {**DRAWS, **SELECTIONS, **ADAPTATIONS, **_NYSTROEM}
 PEERS = {
     "mlp": "MLP of the same width",
     "boosting": "HistGradientBoosting",
+    "boosting-default": "HistGradientBoosting, untuned",
     "xgboost": "XGBoost",
+    "lightgbm": "LightGBM, linear trees",
     "xrfm": "xRFM",
     "kernel-ridge": "exact kernel ridge",
 }
@@ -120,7 +122,11 @@ DRAW_LABELS = {"monte_carlo": "iid (RFF)", "halton": "Halton", **DRAWS, **_NYSTR
 NAMES = {**LABELS, **DRAW_LABELS, **PEERS}
 
 #: Packages of the methods that surff does not depend on: module, and what to install.
-PACKAGES = {"xgboost": ("xgboost", "xgboost-cpu"), "xrfm": ("xrfm", "xrfm")}
+PACKAGES = {
+    "xgboost": ("xgboost", "xgboost-cpu"),
+    "lightgbm": ("lightgbm", "lightgbm"),
+    "xrfm": ("xrfm", "xrfm"),
+}
 
 #: lambda of the ridge leverage scores, as in the paper.
 LEVERAGE_LAMBDA = 0.05

@@ -1,9 +1,10 @@
 """Models of other libraries, tuned and fitted as the benchmark does.
 
-Boosting (scikit-learn's and, where it is installed, XGBoost's) and the multilayer
-perceptron choose from a small grid by 3 folds on at most 10,000 rows, and stop when a
-tenth of the rows no longer improves; exact kernel ridge and xRFM choose on 2,000 rows
-and are fitted to at most 20,000.
+Boosting (scikit-learn's and, where they are installed, XGBoost's and LightGBM's with
+linear trees) and the multilayer perceptron choose from a small grid by 3 folds on at
+most 10,000 rows, and stop when a tenth of the rows no longer improves;
+"boosting-default" is scikit-learn's as it comes; exact kernel ridge and xRFM choose on
+2,000 rows and are fitted to at most 20,000.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ LEAF_ROWS = 10_000
 #: Values that each peer chooses from; a gamma is in units of 1 / d.
 GRIDS: dict[str, dict[str, Any]] = {
     "boosting": {"learning_rate": [0.05, 0.2], "max_leaf_nodes": [15, 63]},
+    "boosting-default": {},
     "xgboost": {"learning_rate": [0.05, 0.2], "max_depth": [6, 10]},
+    "lightgbm": {"learning_rate": [0.05, 0.2], "num_leaves": [15, 63]},
     "xrfm": {"bandwidth": [3.0, 10.0, 30.0], "diagonal": [False, True]},
     "mlp": {"alpha": [1e-5, 1e-2], "learning_rate_init": [1e-3, 1e-2]},
     "kernel-ridge": {
@@ -181,6 +184,55 @@ class EarlyStoppedXGBoost(Peer):
         return self.model_.predict(X)
 
 
+class EarlyStoppedLightGBM(Peer):
+    """LightGBM with linear models in the leaves, stopped as `EarlyStoppedXGBoost` is.
+
+    Parameters
+    ----------
+    learning_rate : float, default=0.1
+    num_leaves : int, default=31
+    classification : bool, default=True
+        Class numbers, or numbers.
+    seed : int, default=0
+        Seed of the choice of the rows held out.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.1,
+        num_leaves: int = 31,
+        classification: bool = True,
+        seed: int = 0,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.classification = classification
+        self.seed = seed
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> EarlyStoppedLightGBM:
+        """At most 1,000 rounds on one thread."""
+        import lightgbm
+
+        X, X_held, y, y_held = self._with_held(X, self._numbered(y))
+        kind = (
+            lightgbm.LGBMClassifier if self.classification else lightgbm.LGBMRegressor
+        )
+        self.model_ = kind(
+            n_estimators=1000,
+            learning_rate=self.learning_rate,
+            num_leaves=self.num_leaves,
+            linear_tree=True,
+            n_jobs=1,
+            verbose=-1,
+        )
+        stop = lightgbm.early_stopping(10, verbose=False)
+        self.model_.fit(X, y, eval_set=[(X_held, y_held)], callbacks=[stop])
+        return self
+
+    def _predicted(self, X):
+        return self.model_.predict(X)
+
+
 class EarlyStoppedXRFM(Peer):
     """xRFM with the rounds that do best on a tenth of the rows, held out.
 
@@ -254,6 +306,12 @@ def _boosting(classification, seed, n_columns):
     return kinds[classification](max_iter=1000, early_stopping=True, random_state=seed)
 
 
+def _boosting_default(classification, seed, n_columns):
+    del n_columns  # of a network
+    kinds = HistGradientBoostingRegressor, HistGradientBoostingClassifier
+    return kinds[classification](random_state=seed)
+
+
 def _mlp(classification, seed, n_columns):
     return (MLPRegressor, MLPClassifier)[classification](
         hidden_layer_sizes=(n_columns,),
@@ -266,8 +324,10 @@ def _mlp(classification, seed, n_columns):
 #: Unfitted peers, by name: of classification, a seed, and the columns of a map.
 MODELS: dict[str, Callable[[bool, int, int], Any]] = {
     "boosting": _boosting,
+    "boosting-default": _boosting_default,
     "mlp": _mlp,
     "xgboost": lambda c, seed, _: EarlyStoppedXGBoost(classification=c, seed=seed),
+    "lightgbm": lambda c, seed, _: EarlyStoppedLightGBM(classification=c, seed=seed),
     "xrfm": lambda c, seed, _: EarlyStoppedXRFM(classification=c, seed=seed),
     "kernel-ridge": lambda c, *_: ExactKernelRidge(classification=c),
 }
@@ -288,17 +348,18 @@ def fit_peer(
     if "gamma" in grid:
         grid = {**grid, "gamma": grid["gamma"] / d}
     start = time.process_time()
-    n_rows = EXACT_TUNING_ROWS if exact else GAMMA_ROWS
-    X, y = some_rows(part.X, part.y, n_rows, classification, fold_seed)
-    folds = StratifiedKFold if classification else KFold
-    search = GridSearchCV(
-        model, grid, cv=folds(3, shuffle=True, random_state=fold_seed), refit=False
-    )
-    search.fit(X, y)
+    if grid:
+        n_rows = EXACT_TUNING_ROWS if exact else GAMMA_ROWS
+        X, y = some_rows(part.X, part.y, n_rows, classification, fold_seed)
+        folds = StratifiedKFold if classification else KFold
+        search = GridSearchCV(
+            model, grid, cv=folds(3, shuffle=True, random_state=fold_seed), refit=False
+        )
+        model.set_params(**search.fit(X, y).best_params_)
     tune_time = time.process_time() - start
     rows = slice(None)
     if exact and len(part.y) > EXACT_ROWS:
         order = np.random.default_rng(fold_seed).permutation(len(part.y))
         rows = np.sort(order[:EXACT_ROWS])
-    model.set_params(**search.best_params_).fit(part.X[rows], part.y[rows])
+    model.fit(part.X[rows], part.y[rows])
     return Fitted(model, tune_time, time.process_time() - start)
