@@ -259,3 +259,21 @@ def test_pieces_check_the_parameters_too():
     with pytest.raises(ValueError, match="The 'solver' parameter"):
         model.set_params(solver="qr").partial_fit(X, Y)
     assert_array_equal(model.predict(X), before)
+
+
+def test_features_beyond_float32_are_refused():
+    maps = NystroemFeatures(8, kernel="poly", gamma=1.0, random_state=0).fit(X)
+    rows = (1e15 * X).astype(np.float32)
+    with pytest.raises(ValueError, match="kernel of rows of X must be finite"):
+        maps.transform(rows)
+    assert np.isfinite(maps.transform(rows.astype(float))).all()
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_cells_that_are_no_numbers_are_named(missing):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    cell = pandas.NA if missing else "many"
+    column = pandas.array(["1", cell, *map(str, X[2:, 0])], dtype="string")
+    frame = pandas.DataFrame({"a": X[:, 1], "b": column})
+    with pytest.raises(ValueError, match=f"in column 'b' \\('?{cell}'?\\)"):
+        features().fit(frame)

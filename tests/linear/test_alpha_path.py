@@ -229,8 +229,10 @@ def test_grid_is_relative_to_the_mean_eigenvalue():
     assert_allclose(relative_grid(equations, True, decades), mean * 10.0**decades)
 
 
-def test_grid_of_features_that_are_all_zero_is_absolute():
-    equations = NormalEquations(3, 1).update(np.zeros((4, 3)), np.ones((4, 1)))
+@pytest.mark.parametrize("largest", [0.0, 1e-160])
+def test_grid_of_features_that_are_all_zero_is_absolute(largest):
+    Z = largest * np.arange(12).reshape(4, 3) / 11  # squares of 1e-320
+    equations = NormalEquations(3, 1).update(Z, np.ones((4, 1)))
     assert_allclose(relative_grid(equations, True, np.array([0.0, 1.0])), [1.0, 10.0])
 
 

@@ -176,17 +176,18 @@ def validated(
         with np.errstate(invalid="ignore"):  # sums of huge numbers, which are checked
             return validate_data(estimator, X, y, **options)
     except (ValueError, TypeError) as error:
-        if found := _text_of(X):
+        if str(error).startswith(("Input X contains NaN", "Input X contains inf")):
+            names = ", ".join(_columns_not_finite(X))
+            message = f"{error}\nColumns with NaN or infinity: {names}."
+            raise ValueError(message) from None
+        if found := _no_number_of(X):
             raise ValueError(
-                f"X must hold numbers, got text in column {found}: "
+                f"X must hold numbers, got {found}: "
                 f"surff.table_model({type(estimator).__name__}(...)) takes tables with "
                 "text, dates and missing cells, and surff.tables.TableEncoder() turns "
                 f"them into numbers. ({error})"
             ) from error
-        if not str(error).startswith(("Input X contains NaN", "Input X contains inf")):
-            raise
-        names = ", ".join(_columns_not_finite(X))
-        raise ValueError(f"{error}\nColumns with NaN or infinity: {names}.") from None
+        raise
 
 
 def _is_ready(estimator, X):
@@ -334,18 +335,18 @@ def refuse_large_weight(weight: np.ndarray) -> None:
         )
 
 
-def _text_of(X):
-    """First column of a frame that holds text, with a value; None if there is none."""
+def _no_number_of(X):
+    """First cell of a frame that is no number, in words; None if there is none."""
     for name in getattr(X, "columns", ()):
         kind = str(getattr(X[name], "dtype", "")).lower()
         if not kind.startswith(("object", "str", "cat", "enum", "large_string")):
             continue
         for value in X[name]:
-            if isinstance(value, str):
-                try:
-                    float(value)
-                except ValueError:
-                    return f"{name!r} ({value!r:.40})"
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                kind = "text" if isinstance(value, str) else "no number"
+                return f"{kind} in column {name!r} ({value!r:.40})"
     return None
 
 

@@ -444,7 +444,9 @@ class NystroemMap:
             out = np.empty((X.shape[0], self.n_components), self.dtype)
         # Kernels hold blocks of rows and of landmarks, in float64.
         for block in row_blocks(X.shape[0], kernel_block_rows(self.n_components, X)):
-            out[block] = self.values(X[block]) @ self.normalization
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[block] = self.values(X[block]) @ self.normalization
+            finite_values(out[block])
         return out
 
     def folded(self, coef: np.ndarray) -> tuple[LandmarkMap, np.ndarray]:

@@ -51,6 +51,7 @@ __all__ = [
     "coefficient_paths",
     "each_split",
     "gcv_errors",
+    "grid_unit",
     "grown_path",
     "held_out_decisions",
     "leave_one_out_decisions",
@@ -431,7 +432,16 @@ def relative_grid(
     """Alphas at ``10**decades`` times the mean eigenvalue of the Gram matrix."""
     centred = equations.centred(fit_intercept)
     mean = np.trace(centred.gram) / len(centred.gram)
-    return (mean if mean > 0 else 1.0) * 10.0 ** np.asarray(decades, dtype=float)
+    return grid_unit(mean) * 10.0 ** np.asarray(decades, dtype=float)
+
+
+def grid_unit(mean: float) -> float:
+    """Unit of an automatic grid: the mean eigenvalue, or 1 if no alpha can be near it.
+
+    Features that are constant to the last bit have a mean of 0, and far landmarks one
+    of 1e-320, whose grid would reach 0.
+    """
+    return float(mean) if mean > 1e-200 else 1.0
 
 
 def best_index(path: Any) -> Any:

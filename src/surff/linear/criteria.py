@@ -31,6 +31,7 @@ from surff.linear.alpha_path import (
     AutoGrid,
     coefficient_paths,
     gcv_errors,
+    grid_unit,
     held_out_decisions,
     leave_one_out_decisions,
     relative_grid,
@@ -326,7 +327,7 @@ class HeldOutPasses(HeldOutSplits):
             mean = np.average(Z, axis=0, weights=weight)
         spread = np.average(np.square(Z - mean), axis=0, weights=weight).mean()
         total = n if weight is None else self.data.sample_weight.sum()
-        return (total * spread if spread > 0 else 1.0) * 10.0**decades
+        return grid_unit(total * spread) * 10.0**decades
 
     def largest_singular(self, alphas: Any) -> float | None:
         """None: nothing is factored, so nothing can be singular."""
