@@ -1,8 +1,11 @@
 """Ctrl-C at any moment of a fit: always KeyboardInterrupt, and nothing has changed.
 
 ``python tests/fuzz/interrupts.py --n 100`` fits a model in a process of its own, sends
-it signals at random times and counts what happens. ``--rows`` and ``--columns`` say how
-large the data are; ``--adapt none`` fits without an adaptation.
+it signals at random times of a fit of other rows, until ``n`` came before its end, and
+counts what happens. ``--rows`` and
+``--columns`` say how large the data are, ``--components`` how large the model is;
+``--dataset covtype`` takes the first half of a data set, its columns scaled;
+``--adapt none`` fits without an adaptation.
 """
 
 import argparse
@@ -10,34 +13,47 @@ import subprocess
 import sys
 
 CHILD = """
-import os, signal, sys, threading, time
+import collections, os, pickle, signal, sys, threading, time
 import joblib, numpy as np, threadpoolctl, surff
 
-n, rows, columns, adapt, seed = *map(int, sys.argv[1:4]), sys.argv[4], int(sys.argv[5])
+n, rows, columns, components, seed = map(int, sys.argv[1:6])
+adapt, dataset = (None if name == "none" else name for name in sys.argv[6:])
 rng = np.random.default_rng(seed)
-X = rng.normal(size=(rows, columns))
-y = np.sin(X[:, 0] * X[:, 1]) + X[:, 2]
-adapt = None if adapt == "none" else adapt
-features = surff.FourierFeatures(8 * columns, adapt=adapt, random_state=0)
+if dataset is None:
+    X = rng.normal(size=(rows, columns))
+    y = np.sin(X[:, 0] * X[:, 1]) + X[:, 2]
+else:
+    from surff.datasets import load
+
+    X, y, *_ = load(dataset)
+    half = len(X) // 2
+    X, y = X[:half] / np.maximum(abs(X[:half]).max(axis=0), 1.0), y[:half] == y[0]
+    rows = len(X)
+    print(f"{dataset}: {rows:,} rows, {X.shape[1]} columns", flush=True)
+y = y.astype(float)
+features = surff.FourierFeatures(
+    components or 8 * X.shape[1], adapt=adapt, random_state=0
+)
 model = surff.KernelRidgeRegressor(features, cv="gcv")
-began = time.perf_counter()
-model.fit(X[: rows // 4], y[: rows // 4])
-model.fit(X, y)
+old = pickle.dumps(model.fit(X[: rows // 4], y[: rows // 4]))
+model = pickle.loads(old)
+before = joblib.hash(vars(model))
+whole = joblib.hash(vars(model.fit(X, y)))
 began = time.perf_counter()
 model.fit(X, y)
 usual = time.perf_counter() - began
-before = joblib.hash(vars(model))
+model = pickle.loads(old)
 cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 limits = [library["num_threads"] for library in threadpoolctl.threadpool_info()]
-counts, latest = {}, 0.0
+counts, latest = collections.Counter(), 0.0
 sent = []
 
 def send():
     sent.append(time.perf_counter())
     os.kill(os.getpid(), signal.SIGINT)
 
-for wait in rng.uniform(0.0, usual, size=n):
-    timer = threading.Timer(wait, send)
+while counts.total() - counts["finished"] < n:
+    timer = threading.Timer(rng.uniform(0.0, usual), send)
     timer.start()
     outcome = "finished"
     try:
@@ -46,20 +62,23 @@ for wait in rng.uniform(0.0, usual, size=n):
         time.sleep(0.01)
     except KeyboardInterrupt:
         outcome = "KeyboardInterrupt"
-        latest = max(latest, time.perf_counter() - sent[-1])
+        late = time.perf_counter() - sent[-1]
     except BaseException as error:
         outcome = repr(error)[:200]
     timer.join()
-    if outcome == "KeyboardInterrupt" and joblib.hash(vars(model)) != before:
-        outcome = "changed model"
-    before = joblib.hash(vars(model))
+    state = joblib.hash(vars(model))
+    if state == whole:
+        outcome, model = "finished", pickle.loads(old)
+    elif outcome == "KeyboardInterrupt":
+        latest = max(latest, late)
+        outcome = outcome if state == before else "changed model"
     if cpus is not None and os.sched_getaffinity(0) != cpus:
         outcome = "pinned"
     if [lib["num_threads"] for lib in threadpoolctl.threadpool_info()] != limits:
         outcome = "threads of BLAS"
-    counts[outcome] = counts.get(outcome, 0) + 1
+    counts[outcome] += 1
 model.fit(X, y)
-print(counts, f"slowest {latest:.2f} s, a fit {usual:.2f} s")
+print(dict(counts), f"slowest {latest:.2f} s, a fit {usual:.2f} s")
 sys.exit(bool(set(counts) - {"finished", "KeyboardInterrupt"}))
 """
 
@@ -70,14 +89,13 @@ def main():
     parser.add_argument("--n", type=int, default=100, help="interrupts")
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--columns", type=int, default=8)
-    parser.add_argument("--adapt", default="auto")
+    parser.add_argument("--components", type=int, default=0, help="8 per column if 0")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--adapt", default="auto")
+    parser.add_argument("--dataset", default="none")
     options = parser.parse_args()
-    numbers = [str(getattr(options, name)) for name in ("n", "rows", "columns")]
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, *numbers, options.adapt, str(options.seed)],
-        check=False,
-    )
+    arguments = [str(value) for value in vars(options).values()]
+    done = subprocess.run([sys.executable, "-c", CHILD, *arguments], check=False)
     return done.returncode
 
 
