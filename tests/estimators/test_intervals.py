@@ -50,6 +50,12 @@ def regressor(features_=None, **parameters):
     )
 
 
+def by_both(model, rows=NEW, coverage=0.9):
+    """Bounds of the two ways to use the rows left out, lower then upper."""
+    methods = "cv", "cv+"
+    return np.hstack([model.predict_interval(rows, coverage, m) for m in methods])
+
+
 def cv_plus(fit, splits, X, y, new, coverage):
     """Barber et al., section 3: a model for each split, a list for each row."""
     low, high = [], []
@@ -76,7 +82,7 @@ def test_intervals_equal_those_of_refitted_folds(coverage, solver):
         return Ridge(model.alpha_).fit(Z[train], Y[train]).predict
 
     expected = cv_plus(fit, CV.split(X), Z, Y, Z_new, coverage)
-    found = model.predict_interval(NEW, coverage)
+    found = model.predict_interval(NEW, coverage, "cv+")
     assert_allclose(found, expected, rtol=1e-8)
 
 
@@ -90,7 +96,13 @@ def test_features_that_look_at_y_are_those_of_their_fold(learned):
         return lambda rows: ridge.predict(own.transform(rows))
 
     expected = cv_plus(fit, CV.split(X), X, Y, NEW, 0.9)
-    assert_allclose(model.predict_interval(NEW), expected, rtol=1e-7)
+    found = model.predict_interval(NEW, method="cv+")
+    assert_allclose(found, expected, rtol=1e-7)
+    left_out = [np.abs(Y[test] - fit(train)(X[test])) for train, test in CV.split(X)]
+    radius = np.sort(np.concatenate(left_out))[108]
+    centre = model.predict(NEW)
+    found = model.predict_interval(NEW)
+    assert_allclose(found, (centre - radius, centre + radius), rtol=1e-7)
 
 
 def test_the_jackknife_leaves_out_one_row():
@@ -116,20 +128,24 @@ def test_the_jackknife_without_intercept_of_several_targets_and_weights():
     frozen = FrozenEstimator(features().fit(X))
     weighted = regressor(frozen, **options).fit(X, both, sample_weight=weight)
     repeated = regressor(frozen, **options).fit(X[rows], both[rows])
-    found, expected = (m.predict_interval(NEW) for m in (weighted, repeated))
-    assert np.shape(found) == (2, 25, 2)
+    found, expected = (by_both(m) for m in (weighted, repeated))
+    assert np.shape(found) == (2, 50, 2)
     assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("method", ["cv+", "jackknife+"])
+@pytest.mark.parametrize("method", ["cv", "cv+", "jackknife+"])
 def test_equals_mapie(method):
     regression = pytest.importorskip(
         "mapie.regression", reason="MAPIE is not installed, which intervals must equal"
     )
-    model = regressor(cv=CV if method == "cv+" else "loo").fit(X, Y)
+    by_folds = method != "jackknife+"
+    model = regressor(cv=CV if by_folds else "loo").fit(X, Y)
     pipe = make_pipeline(FrozenEstimator(model.features_), Ridge(model.alpha_))
     theirs = regression.CrossConformalRegressor(
-        pipe, confidence_level=0.9, cv=CV if method == "cv+" else LeaveOneOut()
+        pipe,
+        confidence_level=0.9,
+        method="base" if method == "cv" else "plus",
+        cv=CV if by_folds else LeaveOneOut(),
     )
     _, bounds = theirs.fit_conformalize(X, Y).predict_interval(NEW)
     found = model.predict_interval(NEW, 0.9, method)
@@ -153,20 +169,20 @@ def test_normalized_intervals_equal_their_definition():
     expected = np.sort(low, axis=0)[11], np.sort(high, axis=0)[108]
     found = model.predict_interval(NEW, method="normalized")
     assert_allclose(found, expected, rtol=1e-7)
-    plain = regressor().fit(X, Y).predict_interval(NEW)
+    assert_array_equal(model.predict_interval(NEW), found)
+    plain = regressor().fit(X, Y).predict_interval(NEW, method="cv+")
     assert np.ptp(found, axis=0).std() > 2 * np.ptp(plain, axis=0).std()
 
 
 @pytest.mark.parametrize("intervals", [True, "normalized"])
 def test_streams_have_the_intervals_of_rows_in_memory(intervals):
     frozen = FrozenEstimator(features().fit(X))
-    method = "cv+" if intervals is True else intervals
     stream = regressor(frozen, cv=4, intervals=intervals)
     stream.fit_stream(ArrayRows(X, Y, block_rows=50))
     split = PredefinedSplit(folds_of_rows(0, 120, 4))
     model = regressor(frozen, cv=split, intervals=intervals).fit(X, Y)
-    expected = model.predict_interval(NEW, method=method)
-    found = stream.predict_interval(NEW, method=method)
+    bounds = by_both if intervals is True else lambda m: m.predict_interval(NEW)
+    expected, found = (np.asarray(bounds(m)) for m in (model, stream))
     # Scores of a stream are rounded up by less than a thousandth.
     assert_allclose(found, expected, atol=1e-3 * np.ptp(expected, axis=0).max())
     assert np.all(found[0] <= expected[0] + 1e-9)
@@ -183,12 +199,13 @@ def test_rows_on_workers_have_the_intervals_of_a_stream(select):
     split = PredefinedSplit(folds_of_rows(0, 120, 3))
     here = regressor(features(select=select), cv=split, alphas=0.7).fit(X, Y)
     if select is None:
-        expected = here.predict_interval(NEW)
-        found = model.predict_interval(NEW)
+        expected, found = by_both(here), by_both(model)
         assert_allclose(found, expected, atol=1e-3 * np.ptp(expected, axis=0).max())
-    lower, upper = model.predict_interval(da.from_array(NEW, chunks=(10, 3)))
-    expected = model.predict_interval(NEW)
-    assert_allclose((lower.compute(), upper.compute()), expected, rtol=1e-12)
+    for method in ("cv", "cv+"):
+        new = da.from_array(NEW, chunks=(10, 3))
+        lower, upper = model.predict_interval(new, method=method)
+        expected = model.predict_interval(NEW, method=method)
+        assert_allclose((lower.compute(), upper.compute()), expected, rtol=1e-12)
 
 
 def test_rows_of_a_sample_that_features_saw_are_not_left_out():
@@ -211,16 +228,16 @@ def test_intervals_change_nothing_else(options):
 
 
 def test_other_solvers_types_and_targets():
-    expected = regressor(alphas=0.7).fit(X, Y).predict_interval(NEW)
+    expected = by_both(regressor(alphas=0.7).fit(X, Y))
     passes = regressor(alphas=0.7, solver="cg", tol=1e-6).fit(X, Y)
-    assert_allclose(passes.predict_interval(NEW), expected, atol=1e-4)
+    assert_allclose(by_both(passes), expected, atol=1e-4)
     narrow = regressor(alphas=0.7).fit(X.astype(np.float32), Y)
-    found = narrow.predict_interval(NEW.astype(np.float32))
-    assert found[0].dtype == np.float32
+    found = by_both(narrow, NEW.astype(np.float32))
+    assert found.dtype == np.float32
     assert_allclose(found, expected, atol=1e-4)
     both = np.column_stack([Y, 3.0 * Y])
-    found = regressor(alphas=0.7).fit(X, both).predict_interval(NEW)
-    assert_allclose(found[0], np.outer(expected[0], [1, 3]).reshape(25, 2), rtol=1e-8)
+    found = by_both(regressor(alphas=0.7).fit(X, both))
+    assert_allclose(found, expected[..., None] * [1, 3], rtol=1e-8)
     by_gamma = regressor(gammas=[0.1, 0.3]).fit(X, Y)
     assert np.isfinite(by_gamma.predict_interval(NEW)).all()
 
@@ -231,10 +248,25 @@ def test_intervals_cover():
     y = rows[:, 0] ** 2 + rng.standard_t(3, size=2200)
     model = regressor(features(40), cv=5).fit(rows[:200], y[:200])
     for coverage in (0.8, 0.9):
-        lower, upper = model.predict_interval(rows[200:], coverage)
-        inside = np.mean((lower <= y[200:]) & (y[200:] <= upper))
-        # 200 residuals give the coverage a standard deviation of 0.028 at most.
-        assert abs(inside - coverage) < 3 * 0.028
+        for method in ("cv", "cv+"):
+            lower, upper = model.predict_interval(rows[200:], coverage, method)
+            inside = np.mean((lower <= y[200:]) & (y[200:] <= upper))
+            # 200 residuals give the coverage a standard deviation of 0.028 at most.
+            assert abs(inside - coverage) < 3 * 0.028
+
+
+def test_learned_features_do_not_make_intervals_wide():
+    """Folds' models of features that look at y differ: CV+ counts that twice."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(4400, 5))
+    y = rows[:, 0] * rows[:, 1] + 0.1 * rng.normal(size=4400)
+    model = regressor(features(64, select="surrogate"), cv=5).fit(rows[:400], y[:400])
+    inside = {}
+    for method in ("cv", "cv+"):
+        lower, upper = model.predict_interval(rows[400:], 0.8, method)
+        inside[method] = np.mean((lower <= y[400:]) & (y[400:] <= upper))
+    # 400 residuals give the coverage a standard deviation of 0.02.
+    assert abs(inside["cv"] - 0.8) < 3 * 0.02 < inside["cv+"] - 0.8
 
 
 # -- labels ----------------------------------------------------------------------------
@@ -379,8 +411,9 @@ def test_requests_that_do_not_fit_the_fit_are_refused():
     with pytest.raises(ValueError, match="'normalized' needs a fit with intervals='no"):
         model.predict_interval(NEW, method="normalized")
     normalized = regressor(intervals="normalized").fit(X, Y)
-    with pytest.raises(ValueError, match=r"'cv\+' needs a fit with intervals=True"):
-        normalized.predict_interval(NEW)
+    for method in ("cv", "cv+"):
+        with pytest.raises(ValueError, match="' needs a fit with intervals=True"):
+            normalized.predict_interval(NEW, method=method)
 
 
 @pytest.mark.parametrize(
@@ -402,10 +435,9 @@ def test_files_keep_the_models_of_the_folds(model, tmp_path):
     save(model, tmp_path / "model.skops")
     again = load(tmp_path / "model.skops")
     if is_regressor:
-        method = "normalized" if model.intervals == "normalized" else "cv+"
-        found, expected = (
-            m.predict_interval(NEW, method=method) for m in (again, model)
-        )
+        normalized = model.intervals == "normalized"
+        bounds = by_both if not normalized else lambda m: m.predict_interval(NEW)
+        found, expected = bounds(again), bounds(model)
     else:
         found, expected = again.predict_set(NEW), model.predict_set(NEW)
     assert_array_equal(found, expected)
@@ -437,5 +469,5 @@ def test_fewer_rows_than_columns():
     few = slice(0, 30)
     model = regressor(features(64), cv=3).fit(X[few], Y[few])
     by_eigh = regressor(features(64), cv=3, alphas=model.alpha_, solver="eigh")
-    expected = by_eigh.fit(X[few], Y[few]).predict_interval(NEW, 0.8)
-    assert_allclose(model.predict_interval(NEW, 0.8), expected, rtol=1e-6)
+    expected = by_both(by_eigh.fit(X[few], Y[few]), coverage=0.8)
+    assert_allclose(by_both(model, coverage=0.8), expected, rtol=1e-6)

@@ -18,6 +18,7 @@ from surff import (
     save,
 )
 from surff.estimators import ModelFileError
+from surff.linear import held_out_noise, splits_equations
 from surff.streaming import ArrayRows
 
 ALPHAS = [0.03, 0.7, 20.0]
@@ -179,8 +180,8 @@ def test_what_evidence_cannot_do_is_said():
 
 
 def held_out(model, Y, splits):
-    """Noise by hand: fold after fold, row after row."""
-    errors = spreads = 0.0
+    """Noise by hand: fold after fold, row after row; and from the folds' sums."""
+    errors, spreads = [], []
     for train, test in splits:
         own = clone(model.features).fit(X[train], Y[train])
         Z = own.transform(X)
@@ -189,16 +190,17 @@ def held_out(model, Y, splits):
         inverse = np.linalg.inv(A + model.alpha_ * np.eye(len(A)))
         beta = inverse @ (Z[train] - mean).T @ Y[train]
         rest = Z[test] - mean
-        errors += np.sum((Y[test] - Y[train].mean() - rest @ beta) ** 2)
-        spreads += np.sum(1 + 1 / len(train) + np.sum(rest @ inverse * rest, axis=1))
-    return errors / spreads
+        errors.append((Y[test] - Y[train].mean() - rest @ beta) ** 2)
+        spreads.append(1 + 1 / len(train) + np.sum(rest @ inverse * rest, axis=1))
+    errors, spreads = np.concatenate(errors), np.concatenate(spreads)
+    return np.mean(errors / spreads), errors.sum() / spreads.sum()
 
 
 @pytest.mark.parametrize("cv", [5, KFold(3, shuffle=True, random_state=0)], ids=str)
 def test_noise_of_features_that_look_at_y_is_that_of_rows_left_out(cv):
     model = KernelRidgeRegressor(features(select="surrogate"), cv=cv).fit(X, Y)
     splits = KFold(5).split(X) if cv == 5 else cv.split(X)
-    assert_allclose(model.noise_variance_, held_out(model, Y, splits), rtol=1e-7)
+    assert_allclose(model.noise_variance_, held_out(model, Y, splits)[0], rtol=1e-7)
     plain = KernelRidgeRegressor(FrozenEstimator(model.features_), alphas=model.alpha_)
     plain.fit(X, Y)
     _, std = plain.predict(NEW, return_std=True)
@@ -248,6 +250,15 @@ def test_noise_survives_files_parameters_and_pieces(tmp_path):
         save(again, tmp_path / "bad.skops")
     plain = model.set_params(features=features()).fit(X, Y)
     assert not hasattr(plain, "_held_out_noise")
+
+
+def test_noise_from_sums_alone():
+    model = KernelRidgeRegressor(features(), alphas=0.7).fit(X, Y)
+    splits = list(KFold(4).split(X))
+    feature_map = model.features_.feature_map()
+    _, equations = splits_equations(feature_map, X, Y[:, None], splits)
+    found = held_out_noise(equations(), np.array([0.7]), True)
+    assert_allclose(found, held_out(model, Y, splits)[1], rtol=1e-7)
 
 
 def test_noise_of_a_stream_is_that_of_its_folds():

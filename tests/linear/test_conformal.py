@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surff.linear import left_out_scores, merge_scores, plus_bounds, plus_sets
+from surff.linear import (
+    left_out_scores,
+    merge_scores,
+    plus_bounds,
+    plus_sets,
+    score_quantiles,
+)
 from surff.linear.conformal import rounded_up
 
 RNG = np.random.default_rng(0)
@@ -76,6 +82,18 @@ def test_too_few_scores_give_no_bound():
     assert_array_equal(lower, -np.inf)
     empty = left_out_scores(np.zeros((0, 1)), np.zeros(0, int), 2)
     assert_array_equal(plus_bounds(empty, np.zeros((3, 2, 1)), None, 0.9)[1], np.inf)
+    assert_array_equal(score_quantiles(found, 0.9), np.inf)
+    assert_array_equal(score_quantiles(empty, 0.9), np.inf)
+
+
+@pytest.mark.parametrize("n_folds", [3, 90])
+def test_quantiles_count_weights(n_folds):
+    scores, folds = RNG.exponential(size=(140, 2)), np.arange(140) % n_folds
+    weight = RNG.integers(0, 4, size=140)
+    found = left_out_scores(scores, folds, n_folds, weight.astype(float))
+    again = np.sort(np.repeat(scores, weight, axis=0), axis=0)
+    place = int(np.ceil(0.8 * (len(again) + 1) - 1e-9)) - 1
+    assert_array_equal(score_quantiles(found, 0.8), again[place])
 
 
 @pytest.mark.parametrize("n_folds", [3, 90])

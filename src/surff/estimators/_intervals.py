@@ -34,6 +34,7 @@ from surff.linear import (
     paths_and_scores_of_source,
     plus_bounds,
     plus_sets,
+    score_quantiles,
 )
 from surff.streaming import over_blocks
 
@@ -241,8 +242,8 @@ class _ModelsOfFolds(LinearOnFeatures):
         if self.intervals:
             self.fold_models_ = fold_models(self, choice, self._left_out_score())
 
-    def _fold_decisions(self, X, method):
-        """Iterate over blocks of checked rows, and the decisions of the folds there."""
+    def _rows_for(self, method, X):
+        """Checked rows, for a method that needs the models of the folds."""
         X = self._checked(X, method)
         if other_namespace(X) is not None:
             raise ValueError(
@@ -254,6 +255,10 @@ class _ModelsOfFolds(LinearOnFeatures):
                 f"{method} needs the models of the folds: fit again with "
                 f"intervals={self.intervals!r}."
             )
+        return X
+
+    def _fold_decisions(self, X):
+        """Iterate over the decisions of the folds at blocks of checked rows."""
         models = self.fold_models_
         held = models.intercepts.size
         if len(models.coefs) > MOST_SEARCHED:
@@ -269,7 +274,7 @@ class PredictsIntervals(_ModelsOfFolds):
     @available_if(has_intervals)
     @over_blocks
     def predict_interval(
-        self, X: Array, coverage: float = 0.9, method: str = "cv+"
+        self, X: Array, coverage: float = 0.9, method: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         r"""Predict intervals that cover new targets; with ``intervals``.
 
@@ -284,12 +289,15 @@ class PredictsIntervals(_ModelsOfFolds):
             to clusters.
         coverage : float, default=0.9
             Share of new targets that intervals should cover, in (0, 1).
-        method : {"cv+", "jackknife+", "normalized"}, default="cv+"
-            "cv+" takes the models of the folds and the residuals of the rows that they
-            left out; "jackknife+" is the same for ``cv="loo"``; "normalized" divides
-            the residuals by a scale that is fitted to those of the training rows, so
-            that intervals are wide where the noise is large, and needs
-            ``intervals="normalized"``.
+        method : {"cv", "cv+", "jackknife+", "normalized"}, default=None
+            "cv" is the prediction, plus and minus a quantile of the residuals of the
+            rows that the folds left out; "cv+" moves these residuals to the predictions
+            of the folds' models, which never covers much less and may cover more;
+            "jackknife+" is "cv+" for ``cv="loo"``; "normalized" is "cv+" with residuals
+            divided by a scale that is fitted to those of the training rows, so that
+            intervals are wide where the noise is large, and needs
+            ``intervals="normalized"``. None takes "normalized" after such a fit, and
+            else "cv".
 
         Returns
         -------
@@ -304,9 +312,10 @@ class PredictsIntervals(_ModelsOfFolds):
 
         Notes
         -----
-        ``O(m F)`` per row for F folds besides the features of a row (of F rows where
-        features look at ``y``), and some hundred searches among the n scores; for
-        ``cv="loo"`` ``O(m n)``.
+        "cv" costs a prediction, and a sort of the n scores. The others cost ``O(m F)``
+        per row for F folds besides the features of a row (of F rows where features look
+        at ``y``), and some hundred searches among the scores; for ``cv="loo"``
+        ``O(m n)``.
 
         References
         ----------
@@ -314,11 +323,18 @@ class PredictsIntervals(_ModelsOfFolds):
            Inference with the Jackknife+", Annals of Statistics 49(1), 2021.
         """
         _check_request(coverage=coverage, method=method)
-        blocks = self._fold_decisions(X, "predict_interval")
+        X = self._rows_for("predict_interval", X)
+        models = self.fold_models_
+        if method is None:
+            method = "cv" if models.floors is None else "normalized"
+        self._check_method(method)
+        if method == "cv":
+            radius = score_quantiles(models.scores, coverage)
+            centre = self.predict_checked(X)
+            radius = radius.astype(centre.dtype).reshape(centre.shape[1:])
+            return centre - radius, centre + radius
         bounds = []
-        for decisions in blocks:
-            models = self.fold_models_
-            self._check_method(method)
+        for decisions in self._fold_decisions(X):
             scales = None
             if models.floors is not None:
                 scales = np.maximum(decisions[:, :, 1], models.floors)
@@ -398,7 +414,7 @@ class PredictsSets(_ModelsOfFolds):
         """
         _check_request(coverage=coverage, method="cv+")
         found = []
-        for decisions in self._fold_decisions(X, "predict_set"):
+        for decisions in self._fold_decisions(self._rows_for("predict_set", X)):
             rows, n_folds, _, k = decisions.shape
             each = self._label_scores(decisions.reshape(-1, k))
             each = each.reshape(rows, n_folds, -1)
@@ -409,7 +425,7 @@ class PredictsSets(_ModelsOfFolds):
 @validate_params(
     {
         "coverage": [Interval(numbers.Real, 0.0, 1.0, closed="neither")],
-        "method": [StrOptions({"cv+", "jackknife+", "normalized"})],
+        "method": [None, StrOptions({"cv", "cv+", "jackknife+", "normalized"})],
     },
     prefer_skip_nested_validation=True,
 )

@@ -42,7 +42,8 @@ def noise_of_folds(model: Any, criterion: Any, n_targets: int) -> np.ndarray | N
     if not hasattr(criterion, "splits"):
         return None
     alphas = np.broadcast_to(to_numpy(model.alpha_), n_targets)
-    return held_out_noise(criterion.splits(), alphas, model.fit_intercept)
+    data = getattr(criterion, "data", None)
+    return held_out_noise(criterion.splits(), alphas, model.fit_intercept, data)
 
 
 class PosteriorOfRidge(LinearOnFeatures):

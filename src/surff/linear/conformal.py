@@ -1,11 +1,13 @@
-r"""Intervals and sets from rows left out: CV+ and the jackknife+.
+r"""Intervals and sets from rows left out: CV, CV+ and the jackknife+.
 
 Each fold k has a model :math:`\mu_{-k}` of the other rows, and each row i a score by
 the model of its fold, :math:`R_i = |y_i - \mu_{-k(i)}(x_i)|` for numbers. The interval
-at x reaches from the :math:`\lfloor (1 - c)(n + 1) \rfloor`-th smallest of
+of CV at x is :math:`\mu(x) \pm R` with the model :math:`\mu` of all rows and R the
+:math:`\lceil c (n + 1) \rceil`-th smallest score, c the coverage; that of CV+ reaches
+from the :math:`\lfloor (1 - c)(n + 1) \rfloor`-th smallest of
 :math:`\mu_{-k(i)}(x) - R_i` to the :math:`\lceil c (n + 1) \rceil`-th smallest of
-:math:`\mu_{-k(i)}(x) + R_i`, c the coverage (Barber et al., equation 3.1). Scores may
-be divided by a scale that the same model gives, :math:`R_i / s_{-k(i)}(x_i)`, and
+:math:`\mu_{-k(i)}(x) + R_i` (Barber et al., equation 3.1). Scores
+may be divided by a scale that the same model gives, :math:`R_i / s_{-k(i)}(x_i)`, and
 multiplied by it at x. A label is in the set at x if fewer than :math:`c (n + 1)` rows
 have a score below that of the label, each by the model of its fold (Romano et al.).
 
@@ -55,6 +57,7 @@ __all__ = [
     "paths_and_scores_of_source",
     "plus_bounds",
     "plus_sets",
+    "score_quantiles",
 ]
 
 #: Folds up to which their sorted scores are searched one fold after the other.
@@ -107,33 +110,32 @@ def left_out_scores(
         Weight w counts as w rows.
     """
     n_targets = scores.shape[1]
-    used = folds >= 0
-    if sample_weight is not None:
-        used &= sample_weight > 0
-    cells = folds[used][:, None] + n_folds * np.arange(n_targets)
-    n_cells = n_folds * n_targets
     if sample_weight is None and n_folds <= MOST_SEARCHED:
-        # Sorting each fold alone is several times faster than sorting all by two keys.
-        own = [np.flatnonzero(folds == fold) for fold in range(n_folds)]
-        parts = [np.sort(scores[rows, j]) for j in range(n_targets) for rows in own]
-        values, cells = np.concatenate(parts), np.sort(cells, axis=None)
-        found = _together(cells, values, np.ones(len(values)), n_cells)
-    else:
-        weight = np.ones(len(folds)) if sample_weight is None else sample_weight
-        weights = np.broadcast_to(weight[used][:, None], cells.shape)
-        columns = cells.ravel(), scores[used].ravel(), weights.ravel()
-        found = _sorted_scores(*columns, n_cells)
-    return found._replace(n_folds=n_folds)
+        return _scores_of_folds([scores[folds == fold] for fold in range(n_folds)])
+    weight = np.ones(len(folds)) if sample_weight is None else sample_weight
+    used = (folds >= 0) & (weight > 0)
+    cells = folds[used][:, None] + n_folds * np.arange(n_targets)
+    weights = np.broadcast_to(weight[used][:, None], cells.shape)
+    columns = cells.ravel(), scores[used].ravel(), weights.ravel()
+    return _sorted_scores(*columns, n_folds * n_targets)._replace(n_folds=n_folds)
+
+
+def _scores_of_folds(parts):
+    """Scores of rows that count once, (n_rows, n_targets) of each fold.
+
+    Sorting each fold alone is several times faster than sorting all by two keys.
+    """
+    own = [np.sort(part.T) for part in parts]
+    n_targets = parts[0].shape[1]
+    values = np.concatenate([part[j] for j in range(n_targets) for part in own])
+    starts = np.cumsum([0] + [len(part) for part in parts] * n_targets)
+    return LeftOutScores(values, np.ones(len(values)), starts, len(parts))
 
 
 def _sorted_scores(cells, values, weights, n_cells):
     """Scores in the order of their cells, equal ones together."""
     order = np.lexsort((values, cells))
-    return _together(cells[order], values[order], weights[order], n_cells)
-
-
-def _together(cells, values, weights, n_cells):
-    """Scores that are sorted by cell and value, equal ones together."""
+    cells, values, weights = cells[order], values[order], weights[order]
     first = np.ones(len(values), dtype=bool)
     first[1:] = (np.diff(cells) > 0) | (np.diff(values) > 0)
     first = np.flatnonzero(first)
@@ -168,6 +170,32 @@ def rounded_up(values: np.ndarray) -> np.ndarray:
 
 
 # -- intervals and sets ----------------------------------------------------------------
+
+
+def score_quantiles(scores: LeftOutScores, coverage: float) -> np.ndarray:
+    """Smallest score that enough of the scores of each target do not exceed.
+
+    Parameters
+    ----------
+    scores : LeftOutScores
+    coverage : float
+        In (0, 1).
+
+    Returns
+    -------
+    quantiles : ndarray of shape (n_targets,)
+        Infinite where there are too few scores for the coverage.
+    """
+    n_targets = (len(scores.starts) - 1) // scores.n_folds
+    own = (scores.of_target(j) for j in range(n_targets))
+    return np.array([_quantile(*some[:2], coverage) for some in own])
+
+
+def _quantile(values, weights, coverage):
+    """`score_quantiles` of one target."""
+    order = np.argsort(values)
+    place = np.searchsorted(np.cumsum(weights[order]), _least_count(weights, coverage))
+    return values[order][place] if place < len(values) else np.inf
 
 
 def plus_bounds(
@@ -218,9 +246,7 @@ def _upper_bound(values, weights, starts, centres, scales, coverage):
     if len(starts) - 1 > MOST_SEARCHED:
         return _among_all(values, weights, starts, centres, scales, count)
     # The quantile of all scores, moved as by each fold, brackets the bound.
-    order = np.argsort(values)
-    middle = values[order][np.searchsorted(np.cumsum(weights[order]), count)]
-    moved = centres + scales * middle
+    moved = centres + scales * _quantile(values, weights, coverage)
     low, high = moved.min(axis=1), moved.max(axis=1)
     folds = [slice(a, b) for a, b in itertools.pairwise(starts)]
     below = [np.concatenate([[0.0], np.cumsum(weights[fold])]) for fold in folds]
@@ -391,27 +417,29 @@ def paths_and_scores(
     One pass over the rows left out; with ``scale`` one more over each split's training
     rows, and a solution.
     """
-    n = data.X.shape[0]
-    folds, found, paths = np.full(n, -1), None, []
+    n, Y = data.X.shape[0], data.Y + data.offset
+    seen, held_out, parts, paths = np.zeros(n, dtype=bool), [], [], []
     for number, (split, path) in enumerate(_models(criterion, alphas, data.offset)):
         rows = split.test_rows
-        if np.any(folds[rows] >= 0):
+        if seen[rows].any():
             raise ValueError(
                 "intervals need splits that leave each row out once at most, as KFold "
                 f"does: split {number} leaves rows out that another does."
             )
-        folds[rows] = number
-        Y = data.Y + data.offset
+        seen[rows] = True
         if scale:
             others = np.setdiff1d(np.arange(n), rows)
             sums = residual_moments(path, data.X, Y, data.sample_weight, others)
             path = with_scale(path, split.train, sums, alphas)
-        scores = score(path.decisions(data.X, rows), Y[rows], path.floor)
-        if found is None:
-            found = np.zeros((n, scores.shape[1]))
-        found[rows] = scores
+        own = Y.take(rows, axis=0)
+        parts.append(score(path.decisions(data.X, rows), own, path.floor))
+        held_out.append(rows)
         paths.append(path)
-    return paths, left_out_scores(found, folds, len(paths), data.sample_weight)
+    if data.sample_weight is None:
+        return paths, _scores_of_folds(parts)
+    folds = np.repeat(np.arange(len(parts)), [len(rows) for rows in held_out])
+    weight = data.sample_weight[np.concatenate(held_out)]
+    return paths, left_out_scores(np.concatenate(parts), folds, len(paths), weight)
 
 
 def residual_moments(
