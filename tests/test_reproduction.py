@@ -71,3 +71,24 @@ def test_a_changed_result_changes_the_page(tool, docs):
 def test_a_page_without_its_blocks_is_refused(tool):
     with pytest.raises(ValueError, match=r"accuracy.md must have the blocks"):
         tool.filled("accuracy.md", "# No block", None)
+
+
+def test_a_size_or_leaves_that_do_worse_are_told(tool, tmp_path):
+    scores = {("auto", 4): 0.80, ("auto", 16): 0.78, ("leaves", 4): 0.76}
+    numbers = {"fit_time": 1.0, "tune_time": 0.5, "predict_time": 0.1, "seed": 0}
+    numbers |= {"model_bytes": 1000, "n_frequencies": 8, "n_train": 90, "n_test": 10}
+    rows = [
+        {"dataset": "pol", "method": method, "multiple": multiple, "trial": trial}
+        | {"score": score + 1e-3 * trial * (multiple // 4), "rmse": 0.2, **numbers}
+        for (method, multiple), score in scores.items()
+        for trial in range(6)
+    ]
+    (tmp_path / "uci").mkdir()
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "uci" / "benchmark.jsonl").write_text(text, "utf-8")
+    results = tool.Results(tmp_path)
+    # Differences -2, -1.7, ..., -0.5 points: mean -1.25, deviation 0.56 over sqrt(6).
+    assert "pol from 4d to 16d (-1.25, standard error 0.23" in tool.sizes(results)
+    assert "in 1: pol" in tool.sizes(results)
+    assert "significantly worse in 1 (pol 4d)" in tool.leaves(results)
+    assert " 0.200 ± " in tool.uci(results)

@@ -24,6 +24,8 @@ from surff.experiments import (
     LABELS,
     LEVEL,
     METHODS,
+    MISSING,
+    SUITES,
     Agreement,
     Benchmark,
     Report,
@@ -58,6 +60,9 @@ TABLES = {
     "literal": Table2(protocol="literal"),
     "fair": Table2(protocol="fair"),
 }
+
+#: Suites of the benchmark by the directory of their store.
+BENCHMARKS = {"benchmark": "core", "uci": "uci", "extended": "extended"}
 
 #: All methods under the fair protocol.
 METHODS_CONFIG = Table2(
@@ -98,12 +103,26 @@ class Results:
         }
 
     @cached_property
+    def benchmarks(self) -> dict[str, tuple[Benchmark, list[dict]]]:
+        """What ran of each suite in `BENCHMARKS`, and its rows in their order."""
+        found = {}
+        for directory, suite in BENCHMARKS.items():
+            path = self.root / directory / "benchmark.jsonl"
+            if rows := ResultStore(path, Benchmark.KEY).rows:
+                multiples = tuple({row["multiple"] for row in rows} - {0})
+                config = Benchmark(SUITES[suite], multiples=multiples)
+                found[directory] = config, select_rows(config, rows)
+        return found
+
+    @cached_property
     def benchmark_rows(self) -> list[dict]:
-        """All rows of the benchmark, in its order."""
-        path = self.root / "benchmark" / "benchmark.jsonl"
-        rows = ResultStore(path, Benchmark.KEY).rows
-        config = Benchmark(multiples=tuple({row["multiple"] for row in rows} - {0}))
-        return select_rows(config, rows)
+        """All rows of the benchmark's suites."""
+        return [row for _, rows in self.benchmarks.values() for row in rows]
+
+    @cached_property
+    def cells_of_benchmark(self) -> dict:
+        """Cells of the benchmark by (task, multiple, method)."""
+        return benchmark_cells(self.benchmark_rows)
 
     @cached_property
     def scores(self) -> dict:
@@ -130,9 +149,8 @@ class Results:
                 figure, self.rows("published", figure), select_rows(figure, errors)
             ),
         )
-        multiples = tuple({row["multiple"] for row in self.benchmark_rows} - {0})
-        config = Benchmark(multiples=multiples)
-        yield "benchmark", benchmark_report(config, self.benchmark_rows)
+        for directory, (config, rows) in self.benchmarks.items():
+            yield directory, benchmark_report(config, rows)
 
 
 # -- the page on reproduction ----------------------------------------------------------
@@ -481,59 +499,89 @@ def listed(names: list[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def p_text(p: float) -> str:
+    """A p-value in a sentence."""
+    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
+
+
+def size_text(multiple: int) -> str:
+    """A number of frequencies."""
+    return "d" if multiple == 1 else f"{multiple}d"
+
+
+def core_tasks(results: Results) -> list[str]:
+    """Tasks of the suite "core" that RFF and `auto` have at some size."""
+    tasks = SUITES["core"]
+    return [task for task in tasks if (task, 4, "auto") in results.scores]
+
+
+def mean_text(results: Results, *key: object) -> str:
+    """Mean score of a cell, and in brackets its splits where they are not ten."""
+    cell = results.cells_of_benchmark.get(key)
+    if cell is None:
+        return MISSING
+    more = "" if cell.score.n == 10 else f" ({cell.score.n})"
+    return f"{cell.score.mean:.2f}{more}"
+
+
+def learned_table(results: Results) -> str:
+    """Learned against drawn frequencies, task by task."""
+    cells, body = results.cells_of_benchmark, []
+    for task in core_tasks(results):
+        many, few = cells.get((task, 16, "rff")), cells.get((task, 1, "auto"))
+        ratio = f"{few.fit_time / many.fit_time:.2g}" if many and few else MISSING
+        gain, _ = compare(results, task, (4, "auto"), (4, "rff"))
+        texts = (mean_text(results, task, *key) for key in ((16, "rff"), (1, "auto")))
+        body.append([task, *texts, ratio, f"{gain:+.1f}"])
+    header = ["", "RFF, s = 16d", "`auto`, s = d", "fit time, the second / the first"]
+    return markdown([*header, "gain of `auto` at 4d"], body)
+
+
 def learned(results: Results) -> str:
     """Whether the gains of learned frequencies are significant."""
     tasks = [
         task
-        for task, multiple, method in results.scores
-        if (multiple, method) == (16, "rff") and (task, 1, "auto") in results.scores
+        for task in core_tasks(results)
+        if {(task, 16, "rff"), (task, 1, "auto")} <= results.scores.keys()
     ]
     gains = {task: compare(results, task, (1, "auto"), (16, "rff")) for task in tasks}
-    higher = {task: gain for task, gain in gains.items() if gain[0] > 0}
-    lower = " and ".join(
-        f"{task} ({round(gain, 1) + 0.0:.1f} points, "  # -0.0 is written 0.0
-        f"p {f'= {p:.3f}' if p >= 0.001 else '< 0.001'})"
-        for task, (gain, p) in gains.items()
-        if gain <= 0
-    )
-    groups: dict[str, dict[str, float]] = {"sure": {}, "unsure": {}, "untested": {}}
-    for task, (gain, p) in higher.items():
-        kind = "untested" if np.isnan(p) else "sure" if p < LEVEL else "unsure"
-        groups[kind][task] = gain
-    sure = groups["sure"].values()
+    groups: dict[str, dict[str, str]] = {
+        kind: {} for kind in ("sure", "unsure", "untested", "lower")
+    }
+    for task, (gain, p) in gains.items():
+        tested = "untested" if np.isnan(p) else "sure" if p < LEVEL else "unsure"
+        kind = tested if gain > 0 else "lower"
+        more = "" if tested == "untested" else f", {p_text(p)}"
+        groups[kind][task] = f"{task} ({round(gain, 1) + 0.0:+.1f}{more})"
 
     def of(kind):
-        values = " and ".join(f"{gain:.1f}" for gain in groups[kind].values())
-        return f"on {listed(list(groups[kind]))} by {values}"
+        return listed(list(groups[kind].values()))
 
     same = [compare(results, task, (4, "auto"), (4, "rff")) for task in tasks]
     n_tested = sum(not np.isnan(p) for _, p in same)
     surely = sum(gain > 0 and p < LEVEL for gain, p in same)
-    cells = benchmark_cells(results.benchmark_rows)
+    cells = results.cells_of_benchmark
     worse = sum(
         cell.p_value < LEVEL and cell.score.mean < cells[*key[:2], "rff"].score.mean
         for key, cell in cells.items()
         if key[2] == "auto"
     )
     return (
-        "- A sixteenth of the frequencies, d learned ones against 16d drawn ones, does "
-        f"better on {listed(list(groups['sure']))}, by {min(sure):.1f} to "
-        f"{max(sure):.1f} points, each difference significant at 5 % in a t-test that "
-        "is corrected for random halves of the same rows. The mean is higher, too, "
-        f"{of('unsure')} points, which ten halves do not tell from chance, and "
-        f"{of('untested')} on the one split that comes with the data: its ten trials "
-        "differ in their draws alone and are not tested. It is not higher on "
-        f"{lower}: letter, with its 26 classes, takes a little more than 4d, a quarter."
-        "\n"
+        "- A sixteenth of the frequencies, d learned ones against 16d drawn ones, in "
+        "points, with a t-test that is corrected for random halves of the same rows: "
+        f"significantly better at 5 % on {of('sure')}; a higher mean, which the halves "
+        f"do not tell from chance, on {of('unsure')}; higher and not tested, on one "
+        "split that comes with the data or on fewer than five splits, on "
+        f"{of('untested')}; not higher on {of('lower')}.\n"
         f"- Against RFF at the same s = 4d the gain is significant on {surely} of the "
-        f"{n_tested} tasks that can be tested; tasks and sizes at which `auto` is "
-        f"significantly worse: {worse}. {over_data_sets(results, tasks)}"
+        f"{n_tested} tasks that can be tested; tasks and sizes of all suites at which "
+        f"`auto` is significantly worse: {worse}. {over_data_sets(results, tasks)}"
     )
 
 
 def over_data_sets(results: Results, tasks: list[str]) -> str:
     """Wilcoxon's test over the data sets, in a sentence."""
-    cells = benchmark_cells(results.benchmark_rows)
+    cells = results.cells_of_benchmark
     first = [task for task in first_tasks(cells) if task in tasks]
 
     def p_value(multiple, reference):
@@ -547,6 +595,125 @@ def over_data_sets(results: Results, tasks: list[str]) -> str:
         f"Over the {len(first)} data sets Wilcoxon's signed-rank test gives p = "
         f"{p_value(4, 4)} at 4d against RFF at 4d, and p = {p_value(1, 16)} at d "
         "against RFF at 16d."
+    )
+
+
+#: Columns of the table of peers: label, multiple and method.
+PEER_COLUMNS = (
+    ("`auto`, 4d", 4, "auto"),
+    ("with leaves, 4d", 4, "leaves"),
+    ("`auto`, 16d", 16, "auto"),
+    ("with leaves, 16d", 16, "leaves"),
+    ("HistGradientBoosting", 0, "boosting"),
+    ("XGBoost", 0, "xgboost"),
+    ("xRFM", 0, "xrfm"),
+    ("MLP, 4d", 4, "mlp"),
+    ("exact kernel ridge", 0, "kernel-ridge"),
+)
+
+
+def peers(results: Results) -> str:
+    """`auto`, with and without leaves, next to other libraries."""
+    body = [
+        [task, *(mean_text(results, task, *key) for _, *key in PEER_COLUMNS)]
+        for task in core_tasks(results)
+    ]
+    return markdown(["", *(label for label, *_ in PEER_COLUMNS)], body)
+
+
+def against_boosting(results: Results) -> str:
+    """`auto` and leaves at 4d against HistGradientBoosting, task by task."""
+    lines = []
+    for method, label in (("auto", "`auto`"), ("leaves", "`auto` with leaves")):
+        texts = []
+        for task in core_tasks(results):
+            pair = {(task, 4, method), (task, 0, "boosting")}
+            if pair <= results.scores.keys():
+                gain, p = compare(results, task, (4, method), (0, "boosting"))
+                more = "" if np.isnan(p) else f", {p_text(p)}"
+                texts.append(f"{task} {gain:+.1f}{more}")
+        lines.append(
+            f"- {label} at 4d less HistGradientBoosting, in points: {'; '.join(texts)}."
+        )
+    return "\n".join(lines)
+
+
+def uci(results: Results) -> str:
+    """Root mean square errors on the sets with masks."""
+    if "uci" not in results.benchmarks:
+        return "Not run."
+    config, rows = results.benchmarks["uci"]
+    table = benchmark_report(config, rows).tables[0]
+    return f"{table.note}\n\n" + "\n".join(table.markdown())
+
+
+def sizes(results: Results) -> str:
+    """Whether more learned frequencies are never worse."""
+    by_task: dict[str, list[int]] = {}
+    for task, multiple, method in results.scores:
+        if method == "auto":
+            by_task.setdefault(task, []).append(multiple)
+    every = sorted({m for multiples in by_task.values() for m in multiples})
+    body, steps, drops = [], 0, []
+    for task, multiples in by_task.items():
+        for less, more in zip(sorted(multiples), sorted(multiples)[1:], strict=False):
+            a, b = (
+                results.scores[task, more, "auto"],
+                results.scores[task, less, "auto"],
+            )
+            gains = [a[trial] - b[trial] for trial in a.keys() & b.keys()]
+            if len(gains) < 2:
+                continue
+            steps += 1
+            mean, std, n = summarise(gains)
+            if mean < -std / math.sqrt(n):
+                p = compare(results, task, (more, "auto"), (less, "auto"))[1]
+                drops.append(
+                    f"{task} from {size_text(less)} to {size_text(more)} ({mean:+.2f}, "
+                    f"standard error {std / math.sqrt(n):.2f}"
+                    + ("" if np.isnan(p) else f", {p_text(p)}")
+                    + ")"
+                )
+        if len(multiples) > 1:
+            body.append([task, *(mean_text(results, task, m, "auto") for m in every)])
+    table = markdown(["", *(size_text(m) for m in every)], body)
+    return (
+        f"{table}\n\nOf {steps} steps from one size to the next with two splits or "
+        "more the mean falls by more than one standard error of its paired differences "
+        f"in {len(drops)}: {listed(drops)}. The p-values are of the corrected test."
+    )
+
+
+def leaves(results: Results) -> str:
+    """Whether leaves are ever worse than none, at the same size."""
+    body, better, worse, tested = [], [], [], 0
+    cells = results.cells_of_benchmark
+    for task, multiple, method in results.scores:
+        if method != "leaves" or (task, multiple, "auto") not in results.scores:
+            continue
+        gain, p = compare(results, task, (multiple, "leaves"), (multiple, "auto"))
+        tested += not np.isnan(p)
+        if p < LEVEL:
+            (better if gain > 0 else worse).append(f"{task} {size_text(multiple)}")
+        with_, without = (cells[task, multiple, name] for name in (method, "auto"))
+        body.append(
+            [
+                task,
+                size_text(multiple),
+                mean_text(results, task, multiple, "auto"),
+                mean_text(results, task, multiple, "leaves"),
+                f"{gain:+.2f}",
+                MISSING if np.isnan(p) else f"{p:.3f}",
+                f"{with_.fit_time / without.fit_time:.2g}",
+                f"{with_.model_bytes / without.model_bytes:.2g}",
+            ]
+        )
+    header = ["", "s", "`auto`", "with leaves", "gain", "p", "time", "bytes"]
+    return (
+        f"{markdown(header, body, n_labels=2)}\n\nTime and bytes are those with leaves "
+        f"over those without. Of the {tested} rows that can be tested leaves are "
+        f"significantly better in {len(better)} ({listed(better)}) and significantly "
+        f"worse in {len(worse)} ({listed(worse)})."
     )
 
 
@@ -582,7 +749,15 @@ BLOCKS: dict[str, dict[str, Callable[[Results], str]]] = {
         "fair": fair,
         "times": times,
     },
-    "accuracy.md": {"learned": learned},
+    "accuracy.md": {
+        "learned-table": learned_table,
+        "learned": learned,
+        "peers": peers,
+        "boosting": against_boosting,
+        "uci": uci,
+        "leaves": leaves,
+        "sizes": sizes,
+    },
     "methods.md": {"methods": methods},
 }
 
