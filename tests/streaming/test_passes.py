@@ -31,6 +31,7 @@ from surff.streaming import (
     RowSample,
     SourceError,
     folds_of_rows,
+    look_through,
     row_keys,
 )
 from surff.streaming import passes as streaming
@@ -644,3 +645,48 @@ def test_peak_memory_does_not_depend_on_the_number_of_rows():
         peaks.append(int(done.stdout) * 1024)
     # A byte for each of the 1.8 million rows, and 8 MB that peaks vary by.
     assert peaks[1] - peaks[0] < 8e6 + 1.8e6
+
+
+@pytest.mark.parametrize("end", [".csv", ".csv.gz", ".csv.xz", ".csv.zip", ".parquet"])
+def test_a_look_at_a_file_says_how_far_it_is(tmp_path, end):
+    pytest.importorskip("pyarrow", reason="pyarrow is an extra: files")
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(4000, 3)))
+    frame.columns = ["a", "b", "y"]
+    paths = [tmp_path / f"{i}{end}" for i in range(2)]
+    for path in paths:
+        if end == ".parquet":
+            frame.to_parquet(path, row_group_size=1500)
+        else:
+            frame.to_csv(path, index=False)
+    if end == ".parquet":
+        source = ParquetRows(paths, "y", block_rows=1000)
+    else:
+        source = CsvRows(paths, "y", text_bytes=2**16)
+    seen, shares = [], []
+
+    def of_block(block):
+        seen.append(len(block.y))
+        shares.append(source.share_read)
+
+    stages = []
+    look_through(source, of_block, stages.append)
+    assert sum(seen) == 8000
+    assert shares == sorted(shares)
+    # Blocks of compressed files are read from few bytes, or all at once.
+    assert len(set(shares)) >= (6 if end in (".csv", ".parquet") else 2)
+    assert 0.75 < shares[-1] <= 1
+    last = stages[-1]
+    assert (last.names, last.total, last.finished) == (("first look",), 1.0, True)
+    assert last.done == pytest.approx(shares[-1])
+
+
+def test_a_look_ends_when_the_function_has_seen_enough():
+    rows, seen = ArrayRows(np.ones((10, 2)), block_rows=2), []
+
+    def enough(block):
+        seen.append(len(block.X))
+        return sum(seen) >= 4
+
+    look_through(rows, enough)
+    assert seen == [2, 2]

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.ensemble import HistGradientBoostingRegressor
 
 import surff
 from surff.streaming import ArrayRows, SourceError
@@ -183,6 +184,74 @@ def test_time_is_bounded(monkeypatch):
     assert "time was up: larger models were not tried (max_time=)" in account["notes"]
 
 
+def test_a_pass_that_would_take_too_long_is_not_chosen(monkeypatch):
+    monkeypatch.setattr(MODULE, "MEMORY_ROWS", 150)
+    monkeypatch.setattr(MODULE, "SIZES", (32, 64))
+    monkeypatch.setattr(MODULE.Work, "_whole_pass", lambda *_: 1e6)
+    account = surff.fit(table(600), target="y", compare=False).account
+    assert [entry["features"] for entry in account["tried"]] == [32]
+    assert any("120 of the rows" in note for note in account["notes"])
+
+
+def out_of_time(source, rows, until):
+    del until
+    return WithoutRows(source, rows, 0.0)
+
+
+def interrupted(*args):
+    raise KeyboardInterrupt
+
+
+class Interrupted(WithoutRows):
+    def __iter__(self):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("without_rows", "note"),
+    [
+        (out_of_time, "time was up (max_time=): the model has"),
+        (Interrupted, "stopped: what was"),
+    ],
+)
+def test_a_pass_that_ends_early_leaves_the_model_of_the_sample(
+    monkeypatch, without_rows, note
+):
+    monkeypatch.setattr(MODULE, "MEMORY_ROWS", 150)
+    monkeypatch.setattr(MODULE, "WithoutRows", without_rows)
+    model = surff.fit(table(600), target="y")
+    notes = " ".join(model.account["notes"])
+    assert note in notes
+    assert "learned 150 of the 600 rows" in notes
+    assert model.model.equations_.weight_sum == 150
+    assert model.account["score"] > 0.8
+
+
+def test_a_first_look_that_takes_too_long_ends(monkeypatch):
+    monkeypatch.setattr(MODULE, "MEMORY_ROWS", 150)
+    monkeypatch.setattr(MODULE, "BLOCK_ROWS", 100)
+    account = surff.fit(table(600), target="y", max_time=1e-6, compare=False).account
+    assert account["rows"] == 200
+    assert "learned 150 of the first 200 rows" in " ".join(account["notes"])
+
+
+def test_boosting_ends_in_time_and_is_else_what_it_is_alone():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    data = MODULE.Rows(X, X[:, 0] ** 2, X, X[:, 0] ** 2)
+    name, cut = MODULE.boosted(HistGradientBoostingRegressor(max_iter=30), data, 0.0)
+    assert (name, cut.n_iter_) == (
+        "HistGradientBoosting (1 of 30 rounds, time was up)",
+        1,
+    )
+    name, whole = MODULE.boosted(
+        HistGradientBoostingRegressor(max_iter=30), data, np.inf
+    )
+    assert name == "HistGradientBoosting"
+    alone = HistGradientBoostingRegressor(max_iter=30).fit(X, data.y)
+    assert_array_equal(whole.predict(X), alone.predict(X))
+
+
 def test_an_interrupt_keeps_the_best_so_far(monkeypatch):
     monkeypatch.setattr(MODULE, "SIZES", (16, 32))
     models = MODULE.Work._models_of
@@ -201,6 +270,14 @@ def test_an_interrupt_keeps_the_best_so_far(monkeypatch):
     monkeypatch.setattr(MODULE, "SIZES", (32,))
     with pytest.raises(KeyboardInterrupt):
         surff.fit(frame, target="y")
+
+
+def test_an_interrupt_of_the_comparison_keeps_the_model(monkeypatch):
+    monkeypatch.setattr(MODULE, "boosted", interrupted)
+    account = surff.fit(table(), target="y").account
+    assert account["score"] > 0.8
+    assert set(account["others"]) == {"mean", "linear"}
+    assert "stopped: what was best until then is the model" in account["notes"]
 
 
 def test_who_is_ahead_is_said():

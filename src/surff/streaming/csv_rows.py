@@ -133,6 +133,9 @@ class CsvRows(NamedColumns):
     [([[1.0, 2.5], [3.0, 4.5]], ['a', 'b'])]
     """
 
+    #: Share of the bytes of all files that the last pass has read.
+    share_read = 0.0
+
     #: Cells that are missing; None for those of pyarrow.
     null_values: list[str] | None = None
 
@@ -177,6 +180,8 @@ class CsvRows(NamedColumns):
 
     def __iter__(self) -> Iterator[Block]:
         kinds = self._first_kinds()
+        sizes = {path: size for path, (size, _) in self.stamps().items()}
+        before, total = 0, sum(sizes[path] for path in self.paths)
         for path in self.paths:
             with contextlib.closing(self._texts(path)) as texts:
                 with reading(path):
@@ -188,7 +193,9 @@ class CsvRows(NamedColumns):
                         if text is None:
                             break
                         batch = self._parsed(text, names, kinds)
+                    self.share_read = (before + self._at) / total
                     yield self._block(batch, text.block(batch.num_rows))
+            before += sizes[path]
 
     def _first_kinds(self):
         """What each column holds; the target is looked at first."""
@@ -205,8 +212,9 @@ class CsvRows(NamedColumns):
         names, line, held = self.column_names, 1, b""
         if names is not None:
             yield names
-        with opened(path) as file:
+        with opened(path) as (file, raw):
             for data, is_last in utf8_of(file, path, self.encoding, self.text_bytes):
+                self._at = raw.tell()
                 held += data
                 cut = self._end_of_rows(held, path, line, is_last)
                 rows, held = held[:cut], held[cut:]

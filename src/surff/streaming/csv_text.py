@@ -38,10 +38,10 @@ __all__ = [
 ]
 
 
-def open_zip(path: str | Path, mode: str) -> IO[bytes]:
+def open_zip(file: IO[bytes], mode: str) -> IO[bytes]:
     """Open the only file of a zip archive."""
     del mode  # archives are read
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(file) as archive:
         names = [
             name
             for name in archive.namelist()
@@ -49,13 +49,13 @@ def open_zip(path: str | Path, mode: str) -> IO[bytes]:
         ]
         if len(names) != 1:
             raise SourceError(
-                f"{path}: the archive must hold one file, got {len(names)}: "
+                f"{file.name}: the archive must hold one file, got {len(names)}: "
                 f"{', '.join(names[:5])}; unpack it, and name the file."
             )
         return archive.open(names[0])
 
 
-#: Function that opens a file, by the end of its name; others are read as they are.
+#: What decompresses an open file, by the end of its name; others are read as they are.
 OPENERS = {
     ".gz": gzip.open,
     ".xz": lzma.open,
@@ -137,9 +137,16 @@ def text_encoding(encoding: Any) -> str:
         ) from error
 
 
-def opened(path: str | Path) -> IO[bytes]:
-    """Open a file, decompressed if it is compressed."""
-    return OPENERS.get(Path(path).suffix.lower(), open)(path, "rb")
+@contextlib.contextmanager
+def opened(path: str | Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open a file: its bytes, decompressed if need be, and the file as stored."""
+    decompress = OPENERS.get(Path(path).suffix.lower())
+    with open(path, "rb") as raw:
+        if decompress is None:
+            yield raw, raw
+            return
+        with decompress(raw, "rb") as file:
+            yield file, raw
 
 
 def utf8_of(

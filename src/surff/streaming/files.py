@@ -65,6 +65,9 @@ class ParquetRows(NamedColumns):
     otherwise than in ``.parquet``, ``.parq`` or ``.pq`` are refused.
     """
 
+    #: Share of the rows, each file counted alike, that the last pass has read.
+    share_read = 0.0
+
     def __init__(
         self,
         path: Paths,
@@ -101,7 +104,8 @@ class ParquetRows(NamedColumns):
         return stamps_of(self.paths)
 
     def __iter__(self) -> Iterator[Block]:
-        for path in self.paths:
+        for i, path in enumerate(self.paths):
+            before = 0
             with self._open(path) as file:
                 with reading(path):
                     names = file.schema_arrow.names
@@ -114,6 +118,9 @@ class ParquetRows(NamedColumns):
                     while (batch := next_of(batches, where, first)) is not None:
                         yield self._block(batch, Block(None, where=where, first=first))
                         first += batch.num_rows
+                        within = (before + first) / max(1, file.metadata.num_rows)
+                        self.share_read = (i + within) / len(self.paths)
+                    before += first
                     n_rows = file.metadata.row_group(group).num_rows
                     if first != n_rows:
                         raise SourceError(

@@ -18,13 +18,14 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from surff.backend import refuse_large_weight, stage
+from surff.backend import refuse_large_weight, stage, watched
 from surff.streaming.columns import Stamp
 from surff.streaming.dask_rows import DaskRows
 from surff.streaming.sources import Block, SourceError, block_length, read_ahead
 
 __all__ = [
     "Passes",
+    "look_through",
     "stacked",
 ]
 
@@ -34,6 +35,36 @@ LEAST_ROWS = 1024
 
 #: The same as a share of a usual block, which few columns make longer.
 LEAST_SHARE = 0.25
+
+
+def look_through(
+    source: Any, of_block: Callable[[Block], Any], verbose: Any = 0
+) -> None:
+    """Call a function with each block of a source, and show how far the pass is.
+
+    Parameters
+    ----------
+    source : iterable of Block
+        Its ``share_read``, if it has one, is the share of the pass that is done.
+    of_block : callable
+        Ends the pass if it returns True.
+    verbose : int, bool or callable, default=0
+        See `surff.backend.watched`.
+    """
+
+    def look():
+        share = 0.0
+        known = 1.0 if hasattr(source, "share_read") else None
+        with stage("first look", known) as progress:
+            for block in source:
+                if of_block(block):
+                    break
+                if known:
+                    now = source.share_read
+                    progress.advance(now - share)
+                    share = now
+
+    watched(verbose, None, look)
 
 
 class Rows(NamedTuple):
@@ -131,7 +162,8 @@ class Passes:
             of_block = functools.partial(total_of_block, self._light(), empty, update)
             return self.source.reduce(of_block, merge, n_bytes)
         total = empty()
-        with stage("pass", self.n_rows, "rows") as progress, self() as blocks:
+        n_rows = self.n_rows or getattr(self.source, "n_rows", None)
+        with stage("pass", n_rows, "rows") as progress, self() as blocks:
             for rows in blocks:
                 total = update(total, rows)
                 progress.advance(rows.X.shape[0])

@@ -85,7 +85,7 @@ def sniffed(
     -------
     Dialect
     """
-    with reading(path), contextlib.closing(opened(path)) as file:
+    with reading(path), opened(path) as (file, _):
         data = file.read(LOOK)
     if not data.strip():
         raise SourceError(

@@ -413,6 +413,8 @@ class ColumnSample:
 
     def __init__(self, size: int) -> None:
         self.size, self.n_rows = size, 0
+        #: Whether the rows after these were not looked at.
+        self.is_cut = False
         #: Different targets of all rows, the first `MOST_LABELS` of them.
         self.labels: set = set()
         self._parts: list[tuple[np.ndarray, Columns, Any]] = []

@@ -18,6 +18,7 @@ from sklearn.ensemble import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
+from threadpoolctl import threadpool_limits
 
 from surff.estimators import (
     FourierFeatures,
@@ -25,7 +26,7 @@ from surff.estimators import (
     KernelRidgeRegressor,
     LeafHeads,
 )
-from surff.streaming import Block, BlockRows
+from surff.streaming import Block, BlockRows, look_through
 from surff.tables.account import verdict
 from surff.tables.columns import Column, Columns, ColumnsError, columns_of
 from surff.tables.encoder import ColumnSample, TableEncoder
@@ -65,8 +66,15 @@ MOST_LABELS = 200
 #: Fewest rows that can be fitted and scored.
 FEWEST_ROWS = 10
 
-#: Share of the time that choosing may take.
-SHARE = 0.6
+#: Share of the time that choosing may take, and that it may take together with a pass
+#: over all rows of a table that is not in memory.
+SHARE, SHARE_WITH_PASS = 0.6, 0.8
+
+#: Share of the time after which the first look at a table ends.
+SHARE_OF_LOOK = 0.4
+
+#: Rows by which the time of a pass over all rows is estimated.
+TIMED_ROWS = 20_000
 
 #: Most classes for which leaves are tried: each has a head in every leaf.
 MOST_HEADS = 10
@@ -74,11 +82,8 @@ MOST_HEADS = 10
 #: Rows of the fit that only compiles.
 WARM_ROWS = 100
 
-#: Rounds of gradient boosting between two looks at the clock.
-ROUNDS = 10
-
-#: Seconds between two lines on a first pass.
-TELL_SECONDS = 10.0
+#: Seconds between two looks at the clock in gradient boosting, and between two lines.
+LOOK_SECONDS, TELL_SECONDS = 3.0, 10.0
 
 #: What may be asked for.
 TASKS = ("auto", "regression", "classification")
@@ -173,6 +178,10 @@ def fit(
         raise ColumnsError(f"{data}: {error}") from error
 
 
+class OutOfTime(Exception):
+    """A pass over all rows has taken all the time that there is."""
+
+
 class Wishes(NamedTuple):
     """Parameters of `fit`."""
 
@@ -190,30 +199,37 @@ def fitted(
     """Fitted model of a table; see `fit`."""
     start = time.monotonic()
     source, name = source_of(data, wishes.target, options, wishes.drop)
-    sample = first_pass(lambda: sample_of(source))
+    LOGGER.info("%s: fitted in %.0f s at most (max_time)", name, wishes.max_time)
+    until = start + SHARE_OF_LOOK * wishes.max_time
+    sample = first_pass(lambda: sample_of(source, verbose, until))
     looked = sample.looked()
     if not looked.n_rows:
         raise ColumnsError(f"{name}: the table has no rows with a target.")
     check_targets(looked, wishes.target, name)
     work = Work(
         task_of(looked.y, wishes.task, wishes.target),
-        start + SHARE * wishes.max_time,
+        start,
+        wishes.max_time,
         random_state,
         looked,
     )
-    work.verbose = verbose
+    work.verbose, work.is_cut = verbose, sample.is_cut
+    LOGGER.info(
+        "%s: %s%s rows, %d columns; %.0f s more at most",
+        *(name, "the first " * sample.is_cut, f"{looked.n_rows:,}"),
+        *(len(looked.columns), max(0.0, work.end - time.monotonic())),
+    )
     encoder = work.encoder(wishes.categorical)
-    LOGGER.info("%s: %d rows, %d columns", name, looked.n_rows, len(looked.columns))
     data = work.encoded(encoder)
     best, tried = work.best(data)
     score = max(entry["score"] for entry in tried)
-    if not work.in_memory:
+    if not (work.in_memory or work.is_cut or work.was_stopped):
         best = work.streamed(best, encoder, source, sample.labels)
         score = best.score(data.X_held, data.y_held)
     best = work.with_all(best, data)
     others = {}
     if wishes.compare and not work.was_stopped:
-        others = work.others(data, start + wishes.max_time)
+        work.add_others(others, data)
     model = TableModel([("table", encoder), ("model", best)])
     model.account_ = {
         "source": name,
@@ -292,15 +308,17 @@ def target_of(column: Column, name: str) -> np.ndarray:
     return values.astype(np.int64) if whole and np.abs(values).max() < 2**53 else values
 
 
-def sample_of(source: Any) -> ColumnSample:
-    """Rows of a source, all or a sample of them, in one pass."""
-    sample, start = ColumnSample(MEMORY_ROWS), 0
-    told = time.monotonic()
-    for block in source:
-        start += sample.update_block(start, block)
-        if time.monotonic() > told + TELL_SECONDS:
-            told = time.monotonic()
-            LOGGER.info("looked at %d rows", start)
+def sample_of(source: Any, verbose: Any = 0, until: float = np.inf) -> ColumnSample:
+    """Rows of a source, all or a sample of them, in one pass; it may end in between."""
+    sample = ColumnSample(MEMORY_ROWS)
+
+    def update(block):
+        sample.is_cut = sample.n_rows >= MEMORY_ROWS and time.monotonic() > until
+        if not sample.is_cut:
+            sample.update_block(sample.n_rows, block)
+        return sample.is_cut
+
+    look_through(source, update, verbose)
     return sample
 
 
@@ -366,8 +384,10 @@ class Work:
     Parameters
     ----------
     task : Task
-    deadline : float
-        Of `time.monotonic`.
+    start : float
+        When the fit began, by `time.monotonic`.
+    max_time : float
+        Seconds that it may take.
     random_state : int
         Seed.
     looked : Looked
@@ -375,10 +395,22 @@ class Work:
     """
 
     def __init__(
-        self, task: Task, deadline: float, random_state: int, looked: Looked
+        self,
+        task: Task,
+        start: float,
+        max_time: float,
+        random_state: int,
+        looked: Looked,
     ) -> None:
-        self.task, self.deadline, self.looked = task, deadline, looked
+        self.task, self.looked = task, looked
         self.random_state, self.verbose = random_state, 0
+        self.end = start + max_time
+        share = SHARE if self.in_memory else SHARE_WITH_PASS
+        self.deadline = start + share * max_time
+        #: Seconds that reading a row takes, about.
+        self.reading = (time.monotonic() - start) / max(1, looked.n_rows)
+        #: Whether the first look, and the pass over all rows, ended early.
+        self.is_cut = self.pass_is_cut = False
         self.time_was_up = self.was_stopped = False
         self.y = looked.y if task.is_classes else looked.y.astype(np.float64)
         n = len(self.y)
@@ -414,34 +446,40 @@ class Work:
             self.y[self.held],
         )
 
-    def others(self, data: Rows, until: float) -> dict[str, float]:
-        """Scores of the mean, a linear model and gradient boosting, by name."""
+    def add_others(self, scores: dict[str, float], data: Rows) -> None:
+        """Add the scores of the mean, a linear model and gradient boosting, by name."""
         if self.task.is_classes:
             values, counts = np.unique(data.y, return_counts=True)
             constant = np.mean(data.y_held == values[counts.argmax()])
-            scores = {"commonest class": float(constant)}
+            scores["commonest class"] = float(constant)
             linear, boosting = LogisticRegression(), HistGradientBoostingClassifier
         else:
-            scores = {"mean": float(1 - square_ratio(data.y_held, data.y.mean()))}
+            scores["mean"] = float(1 - square_ratio(data.y_held, data.y.mean()))
             linear, boosting = Ridge(), HistGradientBoostingRegressor
-        with warnings.catch_warnings():
-            # They are compared with as far as they get.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            linear.fit(data.X, data.y)
-            scores["linear"] = float(linear.score(data.X_held, data.y_held))
-            name, model = boosted(boosting(random_state=self.random_state), data, until)
-        scores[name] = float(model.score(data.X_held, data.y_held))
+        LOGGER.info("now a linear model and gradient boosting, to compare")
+        try:
+            # One thread: several wait for each other long where other work runs.
+            with warnings.catch_warnings(), threadpool_limits(1):
+                # They are compared with as far as they get.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                linear.fit(data.X, data.y)
+                scores["linear"] = float(linear.score(data.X_held, data.y_held))
+                boosting = boosting(random_state=self.random_state)
+                name, model = boosted(boosting, data, self.end)
+            scores[name] = float(model.score(data.X_held, data.y_held))
+        except KeyboardInterrupt:
+            self.was_stopped = True
         for name, score in scores.items():
             LOGGER.info("%s: %s %.4f", name, self.task.metric, score)
-        return scores
 
     def best(self, data: Rows) -> tuple[Any, list[dict[str, Any]]]:
         """Best model of those that time allows, and what each has reached."""
         best, best_score, tried, last, idle = None, -np.inf, [], 0.0, 0
+        whole = 0.0  # seconds of a pass over all rows
         self._warm_up(data)
         for size in SIZES:
             start = time.monotonic()
-            too_long = start + GROWTH * last > self.deadline
+            too_long = start + GROWTH * (last + whole) > self.deadline
             if best is not None and (too_long or size > len(data.y)):
                 self.time_was_up = too_long
                 break
@@ -457,6 +495,7 @@ class Work:
                     raise
                 self.was_stopped = True
                 break
+            whole = self._whole_pass(model, data)
             idle = 0 if best_score >= before + WORTH else idle + 1
             if idle == PATIENCE:
                 break
@@ -468,6 +507,16 @@ class Work:
         if len(np.unique(some.y)) > 1:
             features = FourierFeatures(8, adapt="auto", random_state=0)
             self._kind()(features, alphas=1.0).fit(some.X, some.y)
+
+    def _whole_pass(self, model, data):
+        """Seconds that a pass over all rows takes, by the time of some of them."""
+        if self.in_memory or self.is_cut:
+            return 0.0
+        start = time.monotonic()
+        some = self._kind()(FrozenEstimator(model.features_), alphas=1.0)
+        some.fit(data.X[:TIMED_ROWS], data.y[:TIMED_ROWS])
+        each = (time.monotonic() - start) / min(TIMED_ROWS, len(data.y))
+        return self.looked.n_rows * (each + self.reading)
 
     def _kind(self):
         return KernelRidgeClassifier if self.task.is_classes else KernelRidgeRegressor
@@ -522,13 +571,22 @@ class Work:
     def streamed(
         self, model: Any, encoder: TableEncoder, source: Any, labels: Any
     ) -> Any:
-        """The model with its features fitted to all rows but those held out."""
+        """The model with its features fitted to all rows but those held out.
+
+        As it is if time runs out before.
+        """
         rows = self.looked.rows[self.held]
         frozen = clone(model).set_params(features=FrozenEstimator(model.features_))
-        numbers = WithoutRows(encoded(source, encoder, training=True), rows)
+        numbers = WithoutRows(encoded(source, encoder, training=True), rows, self.end)
+        numbers.n_rows = self.looked.n_rows - len(rows)
         options = {"classes": sorted(labels)} if self.task.is_classes else {}
         start = time.monotonic()
-        frozen.fit_stream(numbers, **options)
+        try:
+            frozen.fit_stream(numbers, **options)
+        except (OutOfTime, KeyboardInterrupt) as error:
+            self.pass_is_cut = True
+            self.was_stopped = isinstance(error, KeyboardInterrupt)
+            return model
         LOGGER.info("all rows: %.1f s", time.monotonic() - start)
         return frozen
 
@@ -556,7 +614,14 @@ class Work:
     def notes(self, source: Any, score: float, others: dict) -> list[str]:
         """What else should be said."""
         notes = verdict(self.task.metric, score, others)
-        if not self.in_memory:
+        if self.is_cut or self.pass_is_cut:
+            why = "stopped" if self.was_stopped else "time was up (max_time=)"
+            first = "first " * self.is_cut
+            notes.append(
+                f"{why}: the model has learned {len(self.looked.rows):,} of the "
+                f"{first}{self.looked.n_rows:,} rows"
+            )
+        elif not self.in_memory:
             notes.append(
                 f"features were chosen, and the other models fitted, on "
                 f"{len(self.train):,} of the rows; coefficients are of all of them"
@@ -583,21 +648,26 @@ def square_ratio(y: np.ndarray, constant: float) -> float:
 
 def boosted(model: Any, data: Rows, until: float) -> tuple[str, Any]:
     """Gradient boosting with as many rounds as time allows, and what it is called."""
-    rounds = model.max_iter
-    model.set_params(warm_start=True, max_iter=ROUNDS)
+    rounds, step = model.max_iter, 1
+    told = time.monotonic()
+    model.set_params(warm_start=True, max_iter=step)
     while True:
         start = time.monotonic()
         model.fit(data.X, data.y)
-        done = model.max_iter
-        took = time.monotonic() - start
+        done, now = model.max_iter, time.monotonic()
         if done >= rounds or model.n_iter_ < done:
             return "HistGradientBoosting", model
-        if time.monotonic() + took > until:
+        growth = 2 if now - start < LOOK_SECONDS / 2 else 1
+        if now + growth * (now - start) > until:
             return (
                 f"HistGradientBoosting ({done} of {rounds} rounds, time was up)",
                 model,
             )
-        model.set_params(max_iter=min(rounds, done + ROUNDS))
+        if now > told + TELL_SECONDS:
+            told = now
+            LOGGER.info("HistGradientBoosting: %d of %d rounds", done, rounds)
+        step *= growth
+        model.set_params(max_iter=min(rounds, done + step))
 
 
 class WithoutRows:
@@ -609,12 +679,17 @@ class WithoutRows:
         Its blocks hold arrays.
     rows : ndarray of int, shape (n_left_out,)
         Numbers of the rows that are left out, sorted.
+    until : float, default=inf
+        When to raise `OutOfTime`, by `time.monotonic`.
     """
 
     feature_names = None
 
-    def __init__(self, source: Any, rows: np.ndarray) -> None:
-        self.source, self.rows = source, rows
+    #: Rows of a pass, if they are known.
+    n_rows: int | None = None
+
+    def __init__(self, source: Any, rows: np.ndarray, until: float = np.inf) -> None:
+        self.source, self.rows, self.until = source, rows, until
 
     def stamps(self) -> dict:
         """Size and modification time of the files, if there are any."""
@@ -623,6 +698,8 @@ class WithoutRows:
     def __iter__(self) -> Iterator[Block]:
         start = 0
         for block in self.source:
+            if time.monotonic() > self.until:
+                raise OutOfTime
             n = len(block.X)
             first, last = np.searchsorted(self.rows, [start, start + n])
             kept = np.ones(n, dtype=bool)
