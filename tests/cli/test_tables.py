@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -190,6 +191,30 @@ def test_compare_goes_on_where_it_was(files, tmp_path):
     assert "methods must be of rff" in fails(*args, "--methods", "magic")
 
 
+def test_a_changed_file_is_compared_again(files, tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "c.jsonl"
+    text = (files / "t.csv").read_text()
+    path.write_text(text)
+    before = path.stat()
+    args = ["compare", path, "-t", "y", "-o", out, "--methods", "linear"]
+    first = json.loads(done(*args, "--json"))
+    assert len(first) == 3
+    # One digit, at the same length and time.
+    at = re.search(r"\d\.\d", text).start()
+    digit = "8" if text[at] != "8" else "7"
+    path.write_text(text[:at] + digit + text[at + 1 :])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    again = json.loads(done(*args, "--json"))
+    assert len(out.read_text().splitlines()) == 6
+    assert {row["table"] for row in first}.isdisjoint(row["table"] for row in again)
+    assert [row["score"] for row in first] != [row["score"] for row in again]
+    # Neither is anything computed again, nor is the task mixed up.
+    path.write_text(text)
+    text = done(*args)
+    assert len(out.read_text().splitlines()) == 6
+    assert "3 results there are of another table or task" in text
+
+
 def test_every_compared_method_fits(files):
     rows = list(surff.tables.comparison(files / "t.csv", "label", sizes=[16], trials=1))
     assert {row["method"] for row in rows} == set(surff.tables.COMPARED)
@@ -262,6 +287,7 @@ def test_an_interrupt_is_exit_code_130(files):
         [sys.executable, "-m", "surff", "fit", "t.csv", "-t", "y", "--max-time", "600"],
         cwd=files, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+    assert "fitted in 600 s at most" in process.stderr.readline()
     assert "240 rows" in process.stderr.readline()
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)

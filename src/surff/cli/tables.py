@@ -325,7 +325,7 @@ def compare(
         if out is None:
             name = "standard-input" if file == "-" else Path(file).name
             out = Path(f"{name}.{target}.compare.jsonl")
-        store = ResultStore(out, ("method", "size", "trial"))
+        store = ResultStore(out, ("table", "method", "size", "trial"))
         rows = surff.tables.comparison(
             path,
             target,
@@ -333,23 +333,32 @@ def compare(
             sizes=sizes or (128, 512),
             trials=trials,
             task=task,
-            done=[(r["method"], r["size"], r["trial"]) for r in store.rows],
+            done=store.rows,
             **text_options(missing, delimiter, decimal, encoding, header),
         )
-        stopped = stored(rows, store, out, quiet)
+        table, stopped = stored(rows, store, out, quiet)
+        shown = [row for row in store.rows if row["table"] == table]
         if json:
-            as_json(store.rows)
-        elif store.rows:
-            typer.echo(comparison_lines(store.rows))
+            as_json(shown)
+        elif shown:
+            typer.echo(comparison_lines(shown))
             typer.echo(f"results: {out}")
+        if (others := len(store) - len(shown)) and not json:
+            typer.echo(f"{others} results there are of another table or task")
         if stopped:
             raise typer.Exit(130)
 
 
-def stored(rows: Iterator[dict], store: Any, out: Path, quiet: bool) -> bool:
-    """Store results as they come; returns whether the user has stopped it."""
+def stored(
+    rows: Iterator[dict], store: Any, out: Path, quiet: bool
+) -> tuple[str | None, bool]:
+    """Store results as they come; returns their table, and whether it was stopped."""
+    table = None
     try:
         for row in rows:
+            table = row["table"]
+            if tuple(row[name] for name in store.key) in store:
+                continue
             store.append([row])
             if not quiet:
                 typer.echo(
@@ -363,8 +372,8 @@ def stored(rows: Iterator[dict], store: Any, out: Path, quiet: bool) -> bool:
             "on.",
             err=True,
         )
-        return True
-    return False
+        return table, True
+    return table, False
 
 
 def comparison_lines(rows: list[dict]) -> str:

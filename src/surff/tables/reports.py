@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from surff.estimators import (
     NystroemFeatures,
 )
 from surff.streaming import Block
-from surff.tables.columns import Columns, columns_of
+from surff.tables.columns import Column, Columns, columns_of
 from surff.tables.encoder import ColumnSample, TableEncoder
 from surff.tables.files import first_pass, open_table
 from surff.tables.fit import sample_of, source_of, task_of
@@ -260,7 +261,7 @@ def comparison(
     sizes: Sequence[int] = (128, 512),
     trials: int = 3,
     task: str = "auto",
-    done: Sequence[tuple] = (),
+    done: Sequence[Mapping[str, Any]] = (),
     **options: Any,
 ) -> Iterator[dict[str, Any]]:
     """Yield the results of methods and sizes on the same splits of a table.
@@ -279,13 +280,15 @@ def comparison(
         Numbers of features; linear models and boosting are fitted once.
     trials : int, default=3
         Splits.
-    done : sequence of (str, int, int)
-        Methods, sizes and trials to skip.
+    done : sequence of dict
+        Rows of an earlier comparison. Those of the same table, cell for cell, are
+        yielded again and not computed.
 
     Yields
     ------
     row : dict
-        "method", "size" (0 for none), "trial", "metric", "score" and "seconds".
+        "table" (a fingerprint of the rows that are used and of the task), "method",
+        "size" (0 for none), "trial", "metric", "score" and "seconds".
     """
     unknown = [name for name in methods if name not in COMPARED]
     if unknown:
@@ -294,13 +297,17 @@ def comparison(
     looked = first_pass(lambda: sample_of(source)).looked()
     found = task_of(looked.y, task, target)
     y = looked.y if found.is_classes else looked.y.astype(np.float64)
+    table = fingerprint(looked, found.name)
+    names = ("method", "size", "trial")
+    known = {tuple(r[n] for n in names): r for r in done if r["table"] == table}
     for trial in range(trials):
         cells = [
             (method, size, trial)
             for method in methods
             for size in (sizes if COMPARED[method] else (0,))
         ]
-        cells = [cell for cell in cells if cell not in done]
+        yield from (known[cell] for cell in cells if cell in known)
+        cells = [cell for cell in cells if cell not in known]
         if not cells:
             continue
         order = np.random.default_rng(trial).permutation(len(y))
@@ -319,6 +326,7 @@ def comparison(
             model.fit(X, y[train])
             seconds = time.perf_counter() - start
             yield {
+                "table": table,
                 "method": method,
                 "size": size,
                 "trial": trial,
@@ -326,6 +334,17 @@ def comparison(
                 "score": float(model.score(X_test, y[test])),
                 "seconds": seconds,
             }
+
+
+def fingerprint(looked: Looked, task: str) -> str:
+    """Digest of rows and of what is done with them, which no other rows have."""
+    digest = hashlib.sha256(repr((task, looked.n_rows)).encode())
+    for name, column in [*looked.columns.items(), ("", Column("", looked.y))]:
+        levels = [] if column.levels is None else column.levels.tolist()
+        head = (name, column.kind, column.values.dtype.str, levels)
+        digest.update(repr(head).encode())
+        digest.update(column.values.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def model_of(method: str, size: int, seed: int, is_classes: bool) -> Any:
