@@ -214,23 +214,27 @@ class EarlyStoppedLightGBM(Peer):
         import lightgbm
 
         X, X_held, y, y_held = self._with_held(X, self._numbered(y))
-        kind = (
-            lightgbm.LGBMClassifier if self.classification else lightgbm.LGBMRegressor
+        kind = {"objective": "regression"}
+        if self.classification:
+            kind = {"objective": "multiclass", "num_class": len(self.classes_)}
+        options = {
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.num_leaves,
+            "linear_tree": True,
+            "early_stopping_round": 10,
+            "num_threads": 1,
+            "verbose": -1,
+        }
+        rows = lightgbm.Dataset(X, y)
+        held = lightgbm.Dataset(X_held, y_held, reference=rows)
+        self.model_ = lightgbm.train(
+            kind | options, rows, num_boost_round=1000, valid_sets=[held]
         )
-        self.model_ = kind(
-            n_estimators=1000,
-            learning_rate=self.learning_rate,
-            num_leaves=self.num_leaves,
-            linear_tree=True,
-            n_jobs=1,
-            verbose=-1,
-        )
-        stop = lightgbm.early_stopping(10, verbose=False)
-        self.model_.fit(X, y, eval_set=[(X_held, y_held)], callbacks=[stop])
         return self
 
     def _predicted(self, X):
-        return self.model_.predict(X)
+        found = self.model_.predict(X)
+        return found.argmax(axis=1) if self.classification else found
 
 
 class EarlyStoppedXRFM(Peer):
