@@ -17,10 +17,8 @@ least and the most. Run: ``python benchmarks/micro.py feature_map predict``.
 """
 
 import argparse
-import platform
 import statistics
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -31,14 +29,14 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from children import ratio
-from paired import add_clock, clock_and_limit, rounds
+from paired import add_clock, clock_and_limit, processor, rounds
 from surff import (
     FourierFeatures,
     KernelRidgeRegressor,
     NystroemFeatures,
     Predictor,
 )
-from surff.backend import feature_blocks, map_slices, n_threads
+from surff.backend import feature_blocks, map_slices
 from surff.draws import StructuredOrthogonal
 from surff.kernels import FourierMap, Gaussian, fourier_features, fourier_moments
 from surff.linear import accumulate
@@ -282,18 +280,6 @@ BENCHMARKS = {
         generation,
     )
 }
-
-
-def processor():
-    """Name of the processor, whether it has AVX-512, and the cores that we may use."""
-    name, flags = platform.processor() or platform.machine(), ""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = [line.partition(":") for line in cpuinfo.read_text().splitlines()]
-        values = {key.strip(): value.strip() for key, _, value in lines}
-        name, flags = values.get("model name", name), values.get("flags", "")
-    wide = "with" if "avx512f" in flags.split() else "without"
-    return f"{name}, {wide} AVX-512, {n_threads()} threads"
 
 
 def print_row(name, dtype, case, seconds):

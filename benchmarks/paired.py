@@ -9,12 +9,15 @@ to count the processor's time of a single thread instead, which they hardly chan
 """
 
 import contextlib
+import os
+import platform
 import statistics
 import time
+from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-__all__ = ["add_clock", "clock_and_limit", "median_seconds", "rounds"]
+__all__ = ["add_clock", "clock_and_limit", "median_seconds", "processor", "rounds"]
 
 
 def add_clock(parser):
@@ -31,6 +34,19 @@ def clock_and_limit(options):
     if options.one_thread:
         return time.process_time, threadpool_limits(1)
     return time.perf_counter, contextlib.nullcontext()
+
+
+def processor():
+    """Name of the processor, whether it has AVX-512, and the cores that we may use."""
+    name, flags = platform.processor() or platform.machine(), ""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = [line.partition(":") for line in cpuinfo.read_text().splitlines()]
+        values = {key.strip(): value.strip() for key, _, value in lines}
+        name, flags = values.get("model name", name), values.get("flags", "")
+    wide = "with" if "avx512f" in flags.split() else "without"
+    may_use = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    return f"{name}, {wide} AVX-512, {len(may_use(0))} cores"
 
 
 def median_seconds(function, in_a_row, at_least, clock):

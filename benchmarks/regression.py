@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from children import Child, asked_in_turn, ratio
 from kernels import KERNELS
-from paired import add_clock
+from paired import add_clock, processor
 
 __all__ = ["Comparison", "checked_out", "compare_commits", "table", "verdict"]
 
@@ -160,7 +160,8 @@ def main(arguments=None):
     add_clock(parser)
     options = parser.parse_args(arguments)
     first, second = (git(HERE, "rev-parse", "--short", c) for c in options.commits)
-    print(f"A is {first}, B is {second}; {options.rounds} rounds.\n")
+    print(f"A is {first}, B is {second}; {options.rounds} rounds.")
+    print(f"{processor()}{', one is used' * options.one_thread}\n")
     print("| | B / A | min to max | verdict |\n|---|---:|---|---|", flush=True)
     clock = "process_time" if options.one_thread else "perf_counter"
     command = sys.executable, HERE / "kernels.py", options.scale, clock

@@ -208,7 +208,7 @@ def test_pieces_print_their_ratios(benchmarks, capsys):
     small = "feature_map --one-thread --rounds 2 --scale 0.01 --at-least 0"
     main(small.split())
     processor, _, _, _, *rows = capsys.readouterr().out.splitlines()
-    assert re.search(r"with(out)? AVX-512, \d+ threads", processor)
+    assert re.search(r"with(out)? AVX-512, \d+ cores", processor)
     assert len(rows) == 6
     assert rows[0].startswith(
         "| feature_map | float64 | 64 x 14, 896 columns | product"
