@@ -272,13 +272,14 @@ def test_learned_features_do_not_make_intervals_wide():
 # -- labels ----------------------------------------------------------------------------
 
 
-def sets_by_hand(fit, splits, labels, coverage):
-    """Sets of CV+: a model for each split, a list for each row."""
-    less, n = 0.0, 0
+def sets_by_hand(fit, splits, labels, coverage, method):
+    """Sets by their definition: a model for each split, a list for each row."""
+    less, n, of_all = 0.0, 0, fit(np.arange(120))
     for train, test in splits:
         scores = fit(train)
         own = scores(X[test])[np.arange(len(test)), labels[test]]
-        less = less + (own[:, None, None] < scores(NEW)).sum(axis=0)
+        of_new = scores(NEW) if method == "cv+" else of_all(NEW)
+        less = less + (own[:, None, None] < of_new).sum(axis=0)
         n += len(test)
     return less < coverage * (n + 1) - 1e-9
 
@@ -298,8 +299,12 @@ def test_sets_equal_those_of_refitted_folds(n_classes, cv):
         return lambda rows: -ridge.predict(model.features_.transform(rows))
 
     splitter = LeaveOneOut() if cv == "loo" else cv
-    expected = sets_by_hand(fit, splitter.split(X, labels), labels, 0.85)
-    assert_array_equal(model.predict_set(NEW, 0.85), expected)
+    for method in ("cv", "cv+"):
+        splits = splitter.split(X, labels)
+        expected = sets_by_hand(fit, splits, labels, 0.85, method)
+        assert_array_equal(model.predict_set(NEW, 0.85, method), expected)
+    with pytest.raises(ValueError, match=r"method must be 'cv' or 'cv\+', got 'plus'"):
+        model.predict_set(NEW, method="plus")
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -316,8 +321,9 @@ def test_sets_of_the_logistic_model(n_classes):
         own.fit(X[train], labels[train])
         return lambda rows: -own.predict_proba(rows)
 
-    expected = sets_by_hand(fit, cv.split(X, labels), labels, 0.85)
-    assert_array_equal(model.predict_set(NEW, 0.85), expected)
+    for method in ("cv", "cv+"):
+        expected = sets_by_hand(fit, cv.split(X, labels), labels, 0.85, method)
+        assert_array_equal(model.predict_set(NEW, 0.85, method), expected)
 
 
 @pytest.mark.parametrize("model", [KernelRidgeClassifier, KernelLogisticClassifier])
@@ -329,10 +335,11 @@ def test_sets_hold_the_labels(model):
     ]
     fitted = model(features(), alphas=0.7, intervals=True).fit(rows[:300], labels[:300])
     for coverage in (0.7, 0.9):
-        sets = fitted.predict_set(rows[300:], coverage)
         codes = np.searchsorted(fitted.classes_, labels[300:])
-        # 300 scores give the coverage a standard deviation of 0.027 at most.
-        assert abs(sets[np.arange(1000), codes].mean() - coverage) < 3 * 0.03
+        for method in ("cv", "cv+"):
+            sets = fitted.predict_set(rows[300:], coverage, method)
+            # 300 scores give the coverage a standard deviation of 0.027 at most.
+            assert abs(sets[np.arange(1000), codes].mean() - coverage) < 3 * 0.03
     assert sets.sum(axis=1).mean() < 2.5
 
 
@@ -343,9 +350,10 @@ def test_a_stream_of_labels():
     stream.fit_stream(ArrayRows(X, THREE))
     split = PredefinedSplit(folds_of_rows(0, 120, 4))
     model = KernelRidgeClassifier(frozen, cv=split, **options).fit(X, THREE)
-    sets, expected = (m.predict_set(NEW) for m in (stream, model))
-    assert np.all(sets >= expected)
-    assert np.mean(sets != expected) < 0.03
+    for method in ("cv", "cv+"):
+        sets, expected = (m.predict_set(NEW, method=method) for m in (stream, model))
+        assert np.all(sets >= expected)
+        assert np.mean(sets != expected) < 0.03
 
 
 # -- what is refused, and files --------------------------------------------------------
@@ -439,7 +447,7 @@ def test_files_keep_the_models_of_the_folds(model, tmp_path):
         bounds = by_both if not normalized else lambda m: m.predict_interval(NEW)
         found, expected = bounds(again), bounds(model)
     else:
-        found, expected = again.predict_set(NEW), model.predict_set(NEW)
+        found, expected = (m.predict_set(NEW, method="cv+") for m in (again, model))
     assert_array_equal(found, expected)
 
 

@@ -381,7 +381,9 @@ class PredictsSets(_ModelsOfFolds):
 
     @available_if(has_intervals)
     @over_blocks
-    def predict_set(self, X: Array, coverage: float = 0.9) -> np.ndarray:
+    def predict_set(
+        self, X: Array, coverage: float = 0.9, method: str = "cv"
+    ) -> np.ndarray:
         """Predict sets of labels that hold the true ones; with ``intervals``.
 
         Nothing is assumed but that the rows of the fit and the new ones are
@@ -394,6 +396,11 @@ class PredictsSets(_ModelsOfFolds):
             Data, finite.
         coverage : float, default=0.9
             Share of new rows whose label the set should hold, in (0, 1).
+        method : {"cv", "cv+"}, default="cv"
+            A label is in if fewer than ``coverage * (n + 1)`` of the rows left out have
+            a true label that is likelier than it: by this model for "cv"; for "cv+",
+            each by the model that left the row out, so that sets are cross-conformal,
+            which never hold much less and may hold more.
 
         Returns
         -------
@@ -403,22 +410,27 @@ class PredictsSets(_ModelsOfFolds):
 
         Notes
         -----
-        Cross-conformal sets: a label is in if fewer than ``coverage * (n + 1)`` of the
-        rows left out have a true label that is likelier than it, each by the model that
-        left the row out. ``O(m F)`` per row for F folds, besides its features.
+        "cv" costs a prediction, and a sort of the n scores; "cv+" ``O(m F)`` per row
+        for F folds, besides its features.
 
         References
         ----------
         .. [1] Y. Romano, M. Sesia, E. J. Candes, "Classification with Valid and
            Adaptive Coverage", NeurIPS 2020, section 2.3.
         """
-        _check_request(coverage=coverage, method="cv+")
+        if method not in ("cv", "cv+"):
+            raise ValueError(f"method must be 'cv' or 'cv+', got {method!r}.")
+        _check_request(coverage=coverage, method=None)
+        X = self._rows_for("predict_set", X)
+        scores = self.fold_models_.scores
+        if method == "cv":
+            of_labels = self._label_scores(self._decisions(X))
+            return of_labels <= score_quantiles(scores, coverage)
         found = []
-        for decisions in self._fold_decisions(self._rows_for("predict_set", X)):
+        for decisions in self._fold_decisions(X):
             rows, n_folds, _, k = decisions.shape
             each = self._label_scores(decisions.reshape(-1, k))
-            each = each.reshape(rows, n_folds, -1)
-            found.append(plus_sets(self.fold_models_.scores, each, coverage))
+            found.append(plus_sets(scores, each.reshape(rows, n_folds, -1), coverage))
         return np.concatenate(found)
 
 
