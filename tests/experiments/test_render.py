@@ -3,6 +3,8 @@
 import csv
 import io
 import math
+import shutil
+import subprocess
 
 import pytest
 from rich.console import Console
@@ -200,6 +202,20 @@ def test_latex(rows, printed):
     columns = text.split("\\begin{tabular}{")[1].index("}")
     body = text.split("\\midrule")[1].split("\\bottomrule")[0].strip()
     assert {line.count(" & ") + 1 for line in body.splitlines()} == {columns}
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_latex_compiles_in_a_paper(tmp_path, rows, printed):
+    text = table2_report(CONFIG, rows).latex_tables()
+    paper = "\\documentclass{article}", "\\usepackage{booktabs,graphicx}"
+    body = "\\begin{document}", text, "\\end{document}"
+    (tmp_path / "paper.tex").write_text("\n".join(paper + body), "utf-8")
+    command = "pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-500:]
+    assert "Overfull" not in done.stdout
 
 
 def test_one_split_has_no_test_in_latex(rows):
