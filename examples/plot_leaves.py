@@ -24,7 +24,7 @@ X = rng.uniform(0, 1, size=(600, 1))
 y = truth(X[:, 0]) + 0.15 * rng.normal(size=len(X))
 axis = np.linspace(0, 1, 800)[:, None]
 
-features = FourierFeatures(32, gamma=10.0, random_state=0)
+features = FourierFeatures(32, gamma=100.0, random_state=0)
 models = {
     "features alone": KernelRidgeRegressor(features),
     "with leaf heads": KernelRidgeRegressor(features, leaves=LeafHeads(8)),

@@ -56,7 +56,7 @@ def synthetic(n=200, d=5):
 def test_every_draw_and_rule_has_a_name_and_a_style():
     methods = {*DRAWS, *(f"nystroem-{rule}" for rule in LANDMARKS)}
     assert set(Approximation().methods) == methods == DRAW_LABELS.keys()
-    assert STYLES.keys() == {*METHODS, *ABLATION, *DRAW_LABELS}
+    assert STYLES.keys() >= {*METHODS, *ABLATION, *DRAW_LABELS}
 
 
 def test_errors_are_those_of_the_public_features():

@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis.strategies import floats, lists
+from matplotlib.text import Text
 from numpy.testing import assert_allclose
 
 from surff.experiments import LABELS, PrintedCell, Table2, table2_report
-from surff.experiments.figures import save, spread_out, table2_figure
+from surff.experiments.figures import (
+    STYLES,
+    contrast,
+    ink,
+    save,
+    spread_out,
+    table2_figure,
+)
 
 CONFIG = Table2(("eeg",), (1, 4, 16), trials=3, ablation=True)
 PRINTED = {
@@ -69,7 +77,7 @@ def test_every_line_is_named_in_its_colour_and_no_two_names_touch(rows):
     names = {text.get_text(): text for text in accuracy.texts}
     heights = []
     for line, method in zip(accuracy.lines, CONFIG.all_methods, strict=False):
-        assert names[LABELS[method]].get_color() == line.get_color()
+        assert names[LABELS[method]].get_color() == ink(line.get_color())
         heights.append(names[LABELS[method]].xy[1])
     assert np.diff(sorted(heights)).min() > 0.06
 
@@ -113,3 +121,12 @@ def test_names_keep_their_order_and_distance(heights):
     assert placed[-1] <= 1.0 + 1e-9
     if len(heights) == 1 or min(np.diff(heights)) >= 0.1:
         assert_allclose(placed, heights, atol=1e-9)
+
+
+def test_text_can_be_read_on_white(rows):
+    assert {contrast(ink(style["color"])) >= 4.5 for style in STYLES.values()} == {True}
+    assert ink("#0072B2") == pytest.approx((0, 0x72 / 255, 0xB2 / 255))  # as it is
+    figure = table2_figure(rows, PRINTED, "eeg", CONFIG)
+    texts = [text for text in figure.findobj(Text) if text.get_text()]
+    assert len(texts) > 20
+    assert min(contrast(text.get_color()) for text in texts) >= 4.5

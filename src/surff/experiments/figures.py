@@ -35,7 +35,8 @@ __all__ = [
 
 #: Lines of the methods. Okabe and Ito's colours are distinct in every common kind of
 #: colour blindness; markers and dashes tell the methods apart in print. Draws: one
-#: colour per family. Landmarks are grey and dashed.
+#: colour per family. Landmarks are grey and dashed; what is learned, and other models,
+#: have the darker colours of Tol's muted scheme.
 STYLES = {
     "rff": {"color": "#0072B2", "marker": "o", "linewidth": 2.8},
     "qmc": {"color": "#E69F00", "marker": "s"},
@@ -57,6 +58,15 @@ STYLES = {
     "nystroem-leverage": {"color": "#666666", "marker": "^", "linestyle": "--"},
     "nystroem-rpcholesky": {"color": "#666666", "marker": "D", "linestyle": "--"},
     "nystroem-kmeans": {"color": "#666666", "marker": "s", "linestyle": "--"},
+    "residual": {"color": "#999933", "marker": "s"},
+    "gradient": {"color": "#44AA99", "marker": "v"},
+    "auto": {"color": "#AA4499", "marker": "o", "linewidth": 2.8},
+    "leaves": {"color": "#CC6677", "marker": "v", "linewidth": 2.8},
+    "boosting": {"color": "#332288", "marker": "s", "linestyle": ":"},
+    "xgboost": {"color": "#117733", "marker": "^", "linestyle": ":"},
+    "xrfm": {"color": "#882255", "marker": "D", "linestyle": ":"},
+    "mlp": {"color": "#222222", "marker": "x", "linestyle": "--"},
+    "kernel-ridge": {"color": "#661100", "marker": "P", "linestyle": "-."},
 }
 
 #: Line of a method of a user.
@@ -68,23 +78,39 @@ def style_of(method: str) -> dict:
     return STYLES.get(method, OWN_STYLE)
 
 
-_RC = {
-    "font.size": 9.0,
-    "axes.titlesize": 10.0,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e3e3e3",
-    "grid.linewidth": 0.6,
-    "xtick.minor.size": 0.0,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4.5,
-    "svg.hashsalt": "surff",
-    "svg.fonttype": "path",
-}
+#: Style of all pictures, of the room `inspection`.
+STYLE = "surff.inspection.surff"
+
+#: Least contrast of text with the paper, as the accessibility guidelines WCAG 2 ask.
+CONTRAST = 4.5
+
+
+def contrast(colour: Any, paper: Any = "white") -> float:
+    """Contrast of two colours, from 1 to 21.
+
+    Examples
+    --------
+    >>> round(contrast("black"), 6), round(contrast("#0072B2"), 1)
+    (21.0, 5.2)
+
+    References
+    ----------
+    .. [1] Web Content Accessibility Guidelines 2.2, "contrast ratio".
+    """
+    from matplotlib.colors import to_rgb
+
+    rgb = np.array([to_rgb(colour), to_rgb(paper)])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    dark, light = np.sort(linear @ (0.2126, 0.7152, 0.0722))
+    return float((light + 0.05) / (dark + 0.05))
+
+
+def ink(colour: Any) -> Any:
+    """A colour, darkened until text of it can be read on white."""
+    from matplotlib.colors import to_rgb
+
+    shades = (tuple(k / 20 * c for c in to_rgb(colour)) for k in range(20, -1, -1))
+    return next(shade for shade in shades if contrast(shade) >= CONTRAST)
 
 
 def table2_figure(
@@ -181,22 +207,14 @@ def methods_figure(cells: Mapping, dataset: str) -> Figure:
     return figure
 
 
-#: Lines of the benchmark that are drawn in colour; the others stay grey.
-BENCHMARK_STYLES = {
-    "rff": {"color": "#0072B2", "marker": "o", "linewidth": 2.8},
-    "surrogate": {"color": "#D55E00", "marker": "D"},
-    "residual": {"color": "#E69F00", "marker": "s"},
-    "gradient": {"color": "#56B4E9", "marker": "v"},
-    "auto": {"color": "#009E73", "marker": "^", "linewidth": 2.8},
-    "nystroem-rpcholesky": {"color": "#CC79A7", "marker": "h"},
-    "mlp": {"color": "#222222", "marker": "x", "linestyle": "--"},
-    "leaves": {"color": "#AA4499", "marker": "v", "linewidth": 2.8},
-    "boosting": {"color": "#222222", "marker": "*", "linestyle": ":"},
-    "kernel-ridge": {"color": "#222222", "marker": "P", "linestyle": "-."},
-}
+#: Methods whose lines in the benchmark are named; the others are grey, but the best.
+NAMED = (
+    *("rff", "surrogate", "residual", "gradient", "auto", "nystroem-rpcholesky"),
+    *("mlp", "leaves", "boosting", "xgboost", "xrfm", "kernel-ridge"),
+)
 
 #: Lines of the benchmark's other methods.
-BENCHMARK_GREY = {"color": "#bbbbbb", "marker": ".", "linewidth": 1.0}
+BENCHMARK_GREY = {"color": "#bbbbbb", "marker": ".", "linewidth": 1.0, "zorder": 1}
 
 #: Panels of the benchmark: what a cell is drawn against.
 BENCHMARK_AXES = {
@@ -231,12 +249,14 @@ def benchmark_figure(cells: Mapping, task: str, labels: Mapping[str, str]) -> Fi
         if name == task:
             found[method].append(cell)
     found = {method: of_method for method, of_method in found.items() if of_method}
+    best = max(found, key=lambda name: max(cell.score.mean for cell in found[name]))
+    named = {name: labels[name] for name in found if name in (*NAMED, best)}
     with _style():
         figure = _figure(9.6, 3.9, f"{task}: score against size, time and bytes", [])
         panels = figure.subplots(1, 3, sharey=True)
         for axes, (title, field) in zip(panels, BENCHMARK_AXES.items(), strict=True):
             for method, of_method in found.items():
-                _draw_scores(axes, field, of_method, method, labels[method])
+                _draw_scores(axes, field, of_method, method, named.get(method))
             axes.set_xscale("log")
             axes.xaxis.set_minor_formatter("")
             axes.set_xlabel(title)
@@ -252,7 +272,7 @@ def benchmark_figure(cells: Mapping, task: str, labels: Mapping[str, str]) -> Fi
             panels[2].set_xticks([step for step in steps if low <= step <= high])
             panels[2].xaxis.set_major_formatter(EngFormatter(sep=" "))
         handles, names = panels[0].get_legend_handles_labels()
-        if found.keys() - BENCHMARK_STYLES.keys():
+        if found.keys() - named.keys():
             handles.append(Line2D([], [], **BENCHMARK_GREY))
             names.append("other methods")
         figure.legend(handles, names, loc="outside right upper", fontsize=8)
@@ -260,9 +280,8 @@ def benchmark_figure(cells: Mapping, task: str, labels: Mapping[str, str]) -> Fi
 
 
 def _draw_scores(axes, field, cells, method, label):
-    """One method's scores against a field of its cells."""
-    style = BENCHMARK_STYLES.get(method, BENCHMARK_GREY)
-    label = label if method in BENCHMARK_STYLES else None
+    """One method's scores against a field of its cells; grey without a label."""
+    style = BENCHMARK_GREY if label is None else style_of(method)
     if cells[0].n_frequencies == 0 and field == "n_frequencies":
         line = {name: value for name, value in style.items() if name != "marker"}
         axes.axhline(cells[0].score.mean, **line, label=label)
@@ -293,9 +312,9 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 
 def _style():
-    import matplotlib
+    import matplotlib.style
 
-    return matplotlib.rc_context(_RC)
+    return matplotlib.style.context(STYLE)
 
 
 def _figure(width, height, title, sentences):
@@ -456,7 +475,7 @@ def label_ends(axes, x, ends, gap=0.062):
             xytext=(7, 0),
             textcoords="offset points",
             va="center",
-            color=style_of(method)["color"],
+            color=ink(style_of(method)["color"]),
             fontsize=8.5,
             annotation_clip=False,
         )

@@ -116,6 +116,8 @@ class NamedColumns:
 
     def _block(self, batch, block):
         """`Block` with the values of a record batch or table of pyarrow."""
+        # Its allocator keeps the memory of blocks that are gone, tens of megabytes.
+        pyarrow().default_memory_pool().release_unused()
         with reading(block.where):
             # Offsets and text of a damaged file may lead out of its buffers.
             batch.validate(full=True)
