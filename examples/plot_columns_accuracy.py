@@ -13,6 +13,8 @@ from sklearn.model_selection import train_test_split
 
 from surff import FourierFeatures, KernelRidgeClassifier
 
+plt.style.use("surff.inspection.surff")
+
 X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X, y, random_state=0)
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from surff import FourierFeatures, KernelRidgeClassifier
 
+plt.style.use("surff.inspection.surff")
+
 rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, size=(4000, 8))
 stripes = np.sin(3 * X[:, 0] + 2 * X[:, 1] + 0.8 * X[:, 0] ** 2)

@@ -13,6 +13,8 @@ import numpy as np
 
 from surff import FourierFeatures, KernelRidgeRegressor
 
+plt.style.use("surff.inspection.surff")
+
 rng = np.random.default_rng(0)
 X = rng.uniform(-3, 3, size=(60, 1))
 X = X[np.abs(X[:, 0] - 0.8) > 0.7]

@@ -13,6 +13,8 @@ from sklearn.calibration import calibration_curve
 
 from surff import FourierFeatures, KernelRidgeClassifier, KernelRidgeRegressor
 
+plt.style.use("surff.inspection.surff")
+
 rng = np.random.default_rng(0)
 X = rng.uniform(-3, 3, size=(2000, 1))
 noise = 0.1 + 0.25 * np.abs(X[:, 0])  # grows from the middle

@@ -13,6 +13,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from surff import FourierFeatures, KernelRidgeRegressor, LeafHeads
 
+plt.style.use("surff.inspection.surff")
+
 
 def truth(x):
     """Two slopes and a step between them."""

@@ -15,6 +15,8 @@ from sklearn.inspection import permutation_importance
 
 import surff
 
+plt.style.use("surff.inspection.surff")
+
 rng = np.random.default_rng(0)
 n = 3000
 table = pd.DataFrame(

@@ -15,6 +15,8 @@ from scipy.special import ive
 from surff import FourierFeatures, KernelRidgeRegressor
 from surff.kernels import Gaussian, SpectralMeasure, Sum
 
+plt.style.use("surff.inspection.surff")
+
 
 class Seasons(SpectralMeasure):
     """The kernel exp(-2 sin(pi r)^2), whose frequencies are multiples of 2 pi."""

@@ -13,6 +13,8 @@ import numpy as np
 from surff import FourierFeatures, KernelRidgeRegressor
 from surff.streaming import BlockRows
 
+plt.style.use("surff.inspection.surff")
+
 
 def truth(X):
     """A ring and a slope."""

@@ -1,14 +1,16 @@
 """The picture of the README: score against model size, from the stored benchmark.
 
-``python tools/front_picture.py`` writes ``docs/front.svg`` from
-``docs/results/benchmark/benchmark.csv``.
+``python tools/front_picture.py`` writes ``docs/front.svg`` and, for narrow screens,
+``docs/front-phone.svg``, from ``docs/results/benchmark/benchmark.csv``.
 """
 
 import csv
 from pathlib import Path
 
-import matplotlib as mpl
+import matplotlib.style
 from matplotlib.figure import Figure
+
+from surff.experiments.figures import STYLES
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -20,42 +22,49 @@ PANELS = {
     "california-housing": "California housing, 100 R2",
 }
 
-#: Label, colour and marker of each method.
+#: Label of each method.
 METHODS = {
-    "rff": ("drawn frequencies (RFF)", "#0072B2", "o"),
-    "auto": ("learned frequencies", "#AA4499", "o"),
-    "boosting": ("HistGradientBoosting", "#332288", "s"),
-    "xgboost": ("XGBoost", "#117733", "^"),
-    "xrfm": ("xRFM", "#882255", "D"),
+    "rff": "drawn frequencies (RFF)",
+    "auto": "learned frequencies",
+    "boosting": "HistGradientBoosting",
+    "xgboost": "XGBoost",
+    "xrfm": "xRFM",
+}
+
+#: Size in inches, rows and columns of panels, and columns of the legend.
+LAYOUTS = {
+    "front.svg": ((9, 5.4), (2, 2), 5),
+    "front-phone.svg": ((4.2, 10), (4, 1), 2),
 }
 
 
+def draw(rows, size, shape, n_columns):
+    """Picture of one layout."""
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(*shape)
+    for axes, (task, label) in zip(panels.ravel(), PANELS.items(), strict=True):
+        for method in METHODS:
+            found = [r for r in rows if (r["task"], r["method"]) == (task, method)]
+            kilobytes = [float(row["model_bytes"]) / 1e3 for row in found]
+            score = [float(row["score"]) for row in found]
+            axes.plot(kilobytes, score, **STYLES[method])
+        axes.set(title=label, xscale="log")
+        axes.xaxis.set_major_formatter("{x:g}")
+    for axes in panels.ravel()[-shape[1] :]:
+        axes.set_xlabel("size of the model, kB")
+    where = {"loc": "outside lower center", "ncols": n_columns}
+    figure.legend(figure.axes[0].lines, METHODS.values(), **where)
+    return figure
+
+
 def main():
-    """Draw the picture."""
+    """Draw the pictures."""
     path = ROOT / "docs" / "results" / "benchmark" / "benchmark.csv"
     with path.open() as file:
         rows = list(csv.DictReader(file))
-    figure = Figure(figsize=(9, 5.4), layout="constrained")
-    for axes, (task, label) in zip(
-        figure.subplots(2, 2).ravel(), PANELS.items(), strict=True
-    ):
-        for method, (_, colour, marker) in METHODS.items():
-            found = [r for r in rows if (r["task"], r["method"]) == (task, method)]
-            size = [float(row["model_bytes"]) / 1e3 for row in found]
-            score = [float(row["score"]) for row in found]
-            line = {"color": colour, "marker": marker, "markersize": 5}
-            axes.plot(size, score, **line)
-        axes.set(title=label, xscale="log")
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.grid(alpha=0.3)
-    for axes in figure.axes[2:]:
-        axes.set_xlabel("size of the model, kB")
-    lines = figure.axes[0].lines
-    labels = [label for label, *_ in METHODS.values()]
-    figure.legend(lines, labels, loc="outside lower center", ncols=5, frameon=False)
-    mpl.rcParams["svg.hashsalt"] = "surff"
-    mpl.rcParams["svg.fonttype"] = "none"
-    figure.savefig(ROOT / "docs" / "front.svg", metadata={"Date": None})
+    matplotlib.style.use("surff.inspection.surff")
+    for name, layout in LAYOUTS.items():
+        draw(rows, *layout).savefig(ROOT / "docs" / name, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -180,6 +180,21 @@ def test_alpha_path_has_mean_and_deviation_over_folds():
     assert display.ax_.get_xscale() == "log"
 
 
+def test_alpha_path_shows_the_answer_and_not_the_collapse():
+    alphas = np.logspace(-6, 6, 13)
+    mean = 0.8 - 0.01 * np.log10(alphas) ** 2
+    mean[-3:] = -10.0, -1e3, -1e6
+    display = AlphaPathDisplay(alphas, mean, np.full(13, 0.01), 1.0, "R2").plot()
+    low, high = display.ax_.get_ylim()
+    assert 0.5 < low < np.median(mean)  # not -1e6
+    assert 0.81 < high < 0.85
+    # A path that is all good is shown whole.
+    display = AlphaPathDisplay(alphas, mean.clip(0.7), np.zeros(13), 1.0, "R2").plot()
+    low, high = display.ax_.get_ylim()
+    assert 0.69 < low < 0.7
+    assert 0.8 < high < 0.81
+
+
 def test_alpha_path_of_targets_with_alphas_of_their_own():
     X, y = problem()
     Y = np.column_stack([y, np.random.default_rng(1).normal(size=40)])

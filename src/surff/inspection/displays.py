@@ -365,8 +365,20 @@ class AlphaPathDisplay:
         else:  # zero next to the smallest alpha on a logarithmic axis
             self.ax_.set_xscale("symlog", linthresh=self.alphas[self.alphas > 0].min())
         self.ax_.set(xlabel="alpha", ylabel=self.score_name)
+        self.ax_.set_ylim(*_answer_range(means, stds))
         self.ax_.legend(loc="best")
         return self
+
+
+def _answer_range(means, stds):
+    """Scores to show: the best and twice the way to the median, not all that is bad."""
+    top = np.nanmax(means, axis=0)
+    spread = stds[np.nanargmax(means, axis=0), np.arange(len(top))]
+    way = np.maximum(2 * (top - np.nanmedian(means, axis=0)), 4 * spread)
+    low = np.maximum(np.nanmin(means - stds, axis=0), top - way).min()
+    high = (top + spread).max()
+    margin = 0.05 * (high - low) or 1.0
+    return low - margin, high + margin
 
 
 def _score_name(model, n_splits):
