@@ -389,7 +389,7 @@ def test_gammas_with_a_single_alpha(Model):
 @pytest.mark.parametrize(
     ("gammas", "message"),
     [
-        ([], r"gammas must be None, 'auto' or a non-empty .* got \[\]"),
+        ([], r"gammas must be None, 'auto', 'columns' or a non-e.* got \[\]"),
         ([0.0, 1.0], r"gammas must be .* positive numbers, got \[0.0, 1.0\]"),
         ([np.nan], r"gammas must be .* got \[nan\]"),
         ([np.inf], r"gammas must be .* got \[inf\]"),

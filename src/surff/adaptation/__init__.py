@@ -9,6 +9,7 @@ from surff.adaptation.agop import *
 from surff.adaptation.agop import AgopAdaptation
 from surff.adaptation.auto import *
 from surff.adaptation.auto import AutoAdaptation
+from surff.adaptation.bandwidths import *
 from surff.adaptation.base import *
 from surff.adaptation.gradient import *
 from surff.adaptation.gradient import GradientAdaptation

@@ -121,7 +121,7 @@ RIDGE_CONSTRAINTS = {
         Interval(numbers.Real, 0.0, None, closed="left"),
         "array-like",
     ],
-    "gammas": [None, StrOptions({"auto"}), "array-like"],
+    "gammas": [None, StrOptions({"auto", "columns"}), "array-like"],
     "cv": [StrOptions({"gcv", "loo", "evidence"}), "cv_object"],
     "scoring": [None, str, callable],
     "fit_intercept": ["boolean"],

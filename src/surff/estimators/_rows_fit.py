@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
+from surff.adaptation import column_bandwidths
 from surff.backend import (
     as_generator,
     namespace_of,
@@ -74,6 +75,10 @@ NORM_ROWS = 256
 
 #: ``gammas="auto"``: bandwidths that a climb tries, as a rule, for its plan of time.
 TYPICAL_CLIMB = 5
+
+
+#: ``gammas="columns"``: most rows and components that the search looks at.
+COLUMN_ROWS, COLUMN_COMPONENTS = 2**14, 512
 
 
 class Targets(NamedTuple):
@@ -376,6 +381,8 @@ class RowsFit:
             progress.advance()
             return choice.score
 
+        if isinstance(gammas, str) and gammas == "columns":
+            return self._choose_columns(features)
         if isinstance(gammas, str):
             left = itertools.count(TYPICAL_CLIMB, -1)
             start = clone(features).fit_checked(self.X, self.Y, self.sample_weight)
@@ -394,13 +401,64 @@ class RowsFit:
         self.gamma_path = {g: score for g, score in scores.items() if score > -np.inf}
         return best
 
+    def _choose_columns(self, features):
+        """Choose a gamma for each column, and alpha, by the evidence."""
+        model, X = self.model, self.X
+        options = features.get_params(deep=False)
+        if (
+            not (isinstance(model.cv, str) and model.cv == "evidence")
+            or other_namespace(X) is not None
+            or not {"select", "adapt"} <= options.keys()
+            or options["select"] is not None
+            or options["adapt"] is not None
+        ):
+            raise ValueError(
+                "gammas='columns' maximises the evidence by the bandwidths: it needs "
+                "cv='evidence', NumPy arrays or SciPy matrices, and FourierFeatures "
+                f"with select=None and adapt=None, got cv={model.cv!r} and "
+                f"features={features!r}."
+            )
+        few = clone(features)
+        few.set_params(n_components=min(few.n_components, COLUMN_COMPONENTS))
+        few.fit_checked(X, self.Y, self.sample_weight)
+        gamma = np.broadcast_to(few.gamma_, X.shape[1]).astype(np.float64)
+        unit, powers = _of_unit_gamma(few, X)
+        rows = np.arange(X.shape[0])
+        if len(rows) > COLUMN_ROWS:
+            rng = as_generator(features.random_state)
+            rows = np.sort(rng.choice(rows, COLUMN_ROWS, replace=False))
+        weight = None if self.sample_weight is None else self.sample_weight[rows]
+        found = column_bandwidths(
+            unit,
+            powers,
+            gamma,
+            rows_of(X, rows).astype(np.float64),
+            (self.Y - self.offset)[rows],
+            weight,
+            model.fit_intercept,
+        )
+        return self._choose_alpha(clone(features).set_params(gamma=found))
+
+
+def _of_unit_gamma(features, X):
+    """Frequencies for gamma = 1, and the powers of gamma that they grow by."""
+    drawn = [
+        clone(features)
+        .set_params(gamma=np.full(X.shape[1], gamma))
+        .fit_checked(X, None)
+        for gamma in (1.0, 4.0)
+    ]
+    unit, other = (np.asarray(own.frequencies_, dtype=np.float64) for own in drawn)
+    ratio = np.divide(other, unit, out=np.ones_like(unit), where=unit != 0.0)
+    return unit, np.log(ratio) / np.log(4.0)
+
 
 def _checked_gammas(gammas):
     """Ascending array of bandwidths, > 0."""
     values = ascending_numbers(gammas, np.nextafter(0.0, 1.0))
     if values is None:
         raise ValueError(
-            "gammas must be None, 'auto' or a non-empty sequence of positive numbers, "
-            f"got {gammas!r}."
+            "gammas must be None, 'auto', 'columns' or a non-empty sequence of "
+            f"positive numbers, got {gammas!r}."
         )
     return values

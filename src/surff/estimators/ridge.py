@@ -124,10 +124,13 @@ class KernelRidgeRegressor(
         :math:`n \lambda`). One number is used as it is; among several the best one by
         ``cv`` is chosen; "auto" takes half decades from 1e-8 to 1e2 times the mean
         eigenvalue of the Gram matrix and grows while the best is at an end.
-    gammas : None, "auto" or array-like, default=None
+    gammas : None, "auto", "columns" or array-like, default=None
         Bandwidths to choose from together with alpha, by the same score, each with the
         same draws: None keeps that of ``features``, "auto" walks from it in factors of
-        two while the score rises. Costs a fit each.
+        two while the score rises. Costs a fit each. "columns" chooses one for each
+        column of ``X`` by the gradient of the evidence, with ``cv="evidence"`` and
+        `FourierFeatures` that neither select nor adapt; see
+        `surff.adaptation.column_bandwidths`.
     cv : int, splitter, iterable, "gcv", "loo" or "evidence", default=5
         Cross-validation, see `sklearn.model_selection.check_cv`; "gcv" is generalised
         cross-validation, without a second pass over the data, "loo" exact
@@ -206,7 +209,8 @@ class KernelRidgeRegressor(
     alpha_path_ : AlphaPath
         Alphas and their scores; not set for a single alpha.
     gamma_path_ : dict of float to float
-        Bandwidths tried and their best scores; with ``gammas`` only.
+        Bandwidths tried and their best scores; with ``gammas`` only, but "columns",
+        whose choice is ``features_.gamma_``.
     noise_variance_ : ndarray of shape (n_targets,)
         Variance of the noise; needs ``equations_``.
     fold_models_ : FoldModels
@@ -561,7 +565,7 @@ class KernelRidgeClassifier(
         fitted and wrapped in `sklearn.frozen.FrozenEstimator` is used as it is.
     alphas : "auto", float or array-like, default="auto"
         Regularisation, see `KernelRidgeRegressor`.
-    gammas : None, "auto" or array-like, default=None
+    gammas : None, "auto", "columns" or array-like, default=None
         Bandwidths to choose from, see `KernelRidgeRegressor`.
     cv : int, splitter, iterable, "gcv", "loo" or "evidence", default=5
         Cross-validation, see `KernelRidgeRegressor`; stratified for an int. "gcv" and
