@@ -219,10 +219,8 @@ def test_a_forked_child_computes_features(four_threads, state):
 FIRST_CALL = """
 import numpy as np
 from surff import FourierFeatures, KernelRidgeRegressor
-for dtype in (np.float32, np.float64):
-    X = np.random.default_rng(0).normal(size=(300, 3)).astype(dtype)
-    FourierFeatures(8, select="surrogate", random_state=0).fit_transform(X, X[:, 0])
-    KernelRidgeRegressor(FourierFeatures(8, random_state=0)).fit(X, X[:, 0])
+X = np.random.default_rng(0).normal(size=(300, 3))
+KernelRidgeRegressor(FourierFeatures(8, random_state=0)).fit(X, X[:, 0])
 """
 
 
@@ -267,7 +265,7 @@ def stop(number, frame):
 
 signal.signal(signal.SIGINT, stop)
 cpus, stopped = os.sched_getaffinity(0), 0
-for wait in np.random.default_rng(0).uniform(0.0, 2e-3, size=300):
+for wait in np.random.default_rng(0).uniform(0.0, 2e-3, size=150):
     sender = threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT))
     sender.start()
     try:
@@ -288,13 +286,13 @@ print(stopped)
     not hasattr(os, "sched_setaffinity"), reason="CPUs cannot be chosen here"
 )
 def test_a_signal_leaves_the_calling_thread_on_all_cpus():
-    """300 signals, most of them inside a pass of four threads."""
+    """150 signals, most of them inside a pass of four threads."""
     run = subprocess.run(
         [sys.executable, "-c", SIGNALS],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert int(run.stdout) > 150
+    assert int(run.stdout) > 75
 
 
 def test_an_interrupt_inside_compiled_code_is_an_interrupt():
@@ -325,7 +323,7 @@ def test_a_foreign_limit_that_outlives_a_pass_does_not_stay():
 def test_interrupted_fits_are_interrupts_and_leave_nothing():
     script = Path(__file__).parents[1] / "fuzz" / "interrupts.py"
     run = subprocess.run(
-        [sys.executable, script, "--n", "5", "--rows", "3000", "--columns", "3"],
+        [sys.executable, script, "--n", "3", "--rows", "2000", "--columns", "3"],
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout + run.stderr
