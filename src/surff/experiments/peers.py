@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,6 +102,7 @@ class Peer(BaseEstimator):
         return train_test_split(X, y, random_state=self.seed, **held)
 
 
+@dataclass(eq=False, repr=False)
 class ExactKernelRidge(Peer):
     """Kernel ridge on the whole kernel matrix, for numbers or class labels.
 
@@ -114,12 +116,9 @@ class ExactKernelRidge(Peer):
         Labels, one against the rest, or numbers.
     """
 
-    def __init__(
-        self, gamma: float = 1.0, alpha: float = 1.0, classification: bool = True
-    ) -> None:
-        self.gamma = gamma
-        self.alpha = alpha
-        self.classification = classification
+    gamma: float = 1.0
+    alpha: float = 1.0
+    classification: bool = True
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> ExactKernelRidge:
         """Solve for the coefficients of the rows, ``O(n^3)``."""
@@ -139,6 +138,7 @@ class ExactKernelRidge(Peer):
         return self.labels_.inverse_transform(found) if self.classification else found
 
 
+@dataclass(eq=False, repr=False)
 class EarlyStoppedXGBoost(Peer):
     """XGBoost that stops when a tenth of the rows, held out, no longer improves.
 
@@ -152,17 +152,10 @@ class EarlyStoppedXGBoost(Peer):
         Seed of the choice of the rows held out.
     """
 
-    def __init__(
-        self,
-        learning_rate: float = 0.1,
-        max_depth: int = 6,
-        classification: bool = True,
-        seed: int = 0,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.classification = classification
-        self.seed = seed
+    learning_rate: float = 0.1
+    max_depth: int = 6
+    classification: bool = True
+    seed: int = 0
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> EarlyStoppedXGBoost:
         """At most 1,000 rounds on one thread."""
@@ -184,6 +177,7 @@ class EarlyStoppedXGBoost(Peer):
         return self.model_.predict(X)
 
 
+@dataclass(eq=False, repr=False)
 class EarlyStoppedLightGBM(Peer):
     """LightGBM with linear models in the leaves, stopped as `EarlyStoppedXGBoost` is.
 
@@ -197,17 +191,10 @@ class EarlyStoppedLightGBM(Peer):
         Seed of the choice of the rows held out.
     """
 
-    def __init__(
-        self,
-        learning_rate: float = 0.1,
-        num_leaves: int = 31,
-        classification: bool = True,
-        seed: int = 0,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.classification = classification
-        self.seed = seed
+    learning_rate: float = 0.1
+    num_leaves: int = 31
+    classification: bool = True
+    seed: int = 0
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> EarlyStoppedLightGBM:
         """At most 1,000 rounds on one thread."""
@@ -237,6 +224,7 @@ class EarlyStoppedLightGBM(Peer):
         return found.argmax(axis=1) if self.classification else found
 
 
+@dataclass(eq=False, repr=False)
 class EarlyStoppedXRFM(Peer):
     """xRFM with the rounds that do best on a tenth of the rows, held out.
 
@@ -252,17 +240,10 @@ class EarlyStoppedXRFM(Peer):
         Seed of the choice of the rows held out, and of xRFM itself.
     """
 
-    def __init__(
-        self,
-        bandwidth: float = 10.0,
-        diagonal: bool = False,
-        classification: bool = True,
-        seed: int = 0,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.diagonal = diagonal
-        self.classification = classification
-        self.seed = seed
+    bandwidth: float = 10.0
+    diagonal: bool = False
+    classification: bool = True
+    seed: int = 0
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> EarlyStoppedXRFM:
         """At most 5 rounds on one thread, in float32."""
@@ -304,16 +285,9 @@ class EarlyStoppedXRFM(Peer):
         return np.ravel(self.model_.predict(X.astype(np.float32)))
 
 
-def _boosting(classification, seed, n_columns):
-    del n_columns  # of a network
+def _boosting(classification, seed, **options):
     kinds = HistGradientBoostingRegressor, HistGradientBoostingClassifier
-    return kinds[classification](max_iter=1000, early_stopping=True, random_state=seed)
-
-
-def _boosting_default(classification, seed, n_columns):
-    del n_columns  # of a network
-    kinds = HistGradientBoostingRegressor, HistGradientBoostingClassifier
-    return kinds[classification](random_state=seed)
+    return kinds[classification](random_state=seed, **options)
 
 
 def _mlp(classification, seed, n_columns):
@@ -327,8 +301,10 @@ def _mlp(classification, seed, n_columns):
 
 #: Unfitted peers, by name: of classification, a seed, and the columns of a map.
 MODELS: dict[str, Callable[[bool, int, int], Any]] = {
-    "boosting": _boosting,
-    "boosting-default": _boosting_default,
+    "boosting": lambda c, seed, _: _boosting(
+        c, seed, max_iter=1000, early_stopping=True
+    ),
+    "boosting-default": lambda c, seed, _: _boosting(c, seed),
     "mlp": _mlp,
     "xgboost": lambda c, seed, _: EarlyStoppedXGBoost(classification=c, seed=seed),
     "lightgbm": lambda c, seed, _: EarlyStoppedLightGBM(classification=c, seed=seed),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -200,6 +201,7 @@ class KernelApproximationDisplay:
         return self
 
 
+@dataclass(eq=False, repr=False)
 class AlphaPathDisplay:
     """Cross-validation score against alpha.
 
@@ -242,19 +244,11 @@ class AlphaPathDisplay:
     True
     """
 
-    def __init__(
-        self,
-        alphas: np.ndarray,
-        mean_scores: np.ndarray,
-        std_scores: np.ndarray,
-        best_alpha: float | np.ndarray,
-        score_name: str = "score",
-    ):
-        self.alphas = alphas
-        self.mean_scores = mean_scores
-        self.std_scores = std_scores
-        self.best_alpha = best_alpha
-        self.score_name = score_name
+    alphas: np.ndarray
+    mean_scores: np.ndarray
+    std_scores: np.ndarray
+    best_alpha: float | np.ndarray
+    score_name: str = "score"
 
     @classmethod
     def from_estimator(

@@ -10,6 +10,7 @@ linear model of one target it is :math:`(\beta_j \sigma_j)^2`, half of what
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -156,6 +157,7 @@ def differences(model: Any, some: Any, rows: np.ndarray) -> np.ndarray:
     return squares
 
 
+@dataclass(eq=False, repr=False)
 class ImportanceDisplay:
     """Bars of what the columns count for, the largest first.
 
@@ -195,15 +197,9 @@ class ImportanceDisplay:
     'x2'
     """
 
-    def __init__(
-        self,
-        importances: np.ndarray,
-        errors: np.ndarray,
-        feature_names: Sequence[str],
-    ):
-        self.importances = importances
-        self.errors = errors
-        self.feature_names = feature_names
+    importances: np.ndarray
+    errors: np.ndarray
+    feature_names: Sequence[str]
 
     @classmethod
     def from_estimator(

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.tree import DecisionTreeRegressor
 
 from surff.backend import (
     NUMPY,
@@ -332,6 +331,8 @@ def grown_tree(
     tree : sklearn.tree._tree.Tree
         Of equal splits one is drawn by ``rng``.
     """
+    from sklearn.tree import DecisionTreeRegressor  # which few fits need
+
     model = DecisionTreeRegressor(
         max_leaf_nodes=n_leaves,
         min_samples_leaf=min_samples_leaf,

@@ -551,11 +551,6 @@ def lines(made: Mapping[str, str]) -> str:
     return "\n".join(f"{name:{width}}: {line}" for name, line in made.items())
 
 
-def empty_sample(size: int) -> ColumnSample:
-    """`ColumnSample` of no rows."""
-    return ColumnSample(size)
-
-
 def sample_of_block(start: int, block: Any, size: int) -> ColumnSample:
     """`ColumnSample` of a block on a worker."""
     sample = ColumnSample(size)
