@@ -29,7 +29,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint style rooms types format bench bench-peers bench-compare \
-  docs clean
+  docs links clean
 
 help: ## list the goals
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -71,6 +71,9 @@ bench-compare: $(VENV)/.cli ## has commit B become slower than A? make bench-com
 
 docs: $(VENV)/.dev ## the documentation, in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+links: $(VENV)/.dev ## ask the network whether links to elsewhere work
+	$(BIN)/python -m sphinx -q -b linkcheck docs docs/_build/links
 
 clean: ## remove what the goals above made
 	rm -rf $(VENV) $(DEMO) build dist docs/_build docs/api/generated docs/auto_examples

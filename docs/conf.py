@@ -41,9 +41,21 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["surff.css"]
+toc_object_entries_show_parents = "hide"
 html_title = "surff"
 html_math_renderer = "mathml"  # drawn by browsers themselves, without a network
 html_theme_options = {"show_prev_next": False, "show_toc_level": 2}
+
+
+def strip_code(app, doctree):
+    """Drop the empty line that a doctest needs before the fence."""
+    del app  # the same for all builders
+    for block in doctree.findall(nodes.literal_block):
+        if block.astext() == block.rawsource:  # no markup within
+            block.rawsource = block.rawsource.rstrip()
+            block.children = [nodes.Text(block.rawsource)]
 
 
 def visit_math(self, node):
@@ -76,3 +88,4 @@ def setup(app):
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     app.connect("autodoc-skip-member", skip_inherited_requests)
     app.connect("autodoc-process-docstring", join_continued_lines, priority=400)
+    app.connect("doctree-read", strip_code)

@@ -37,7 +37,7 @@ for panel, (name, model) in zip(panels, models.items(), strict=True):
     predicted = model.fit(X, y).predict(axis)
     error = np.sqrt(np.mean((predicted - truth(axis[:, 0])) ** 2))
     panel.scatter(X, y, s=4, color="0.7")
-    panel.plot(axis, predicted, color="C3")
+    panel.plot(axis, predicted, color="C1", lw=2)
     panel.set(title=f"{name}: error {error:.3f}", xlabel="x")
 panels[0].set_ylabel("y")
 plt.show()
