@@ -87,6 +87,12 @@ def kind_of_file(path: str | Path) -> str:
                 + ("let its name end in that" if "compressed" in what else "save it as")
                 + (", such as .csv.gz." if "compressed" in what else " CSV or Parquet.")
             )
+    return kind_by_name(path)
+
+
+def kind_by_name(path: Path) -> str:
+    """What a file is by the end of its name, where its first bytes do not tell."""
+    compressed = path.suffix.lower() in COMPRESSED
     for kind, ends in SUFFIXES.items():
         if path.name.lower().endswith(ends):
             if kind in ("parquet", "arrow"):
@@ -95,9 +101,12 @@ def kind_of_file(path: str | Path) -> str:
                     "damaged or of another kind. Write it again, or rename it."
                 )
             return kind
-        if compressed and path.stem.lower().endswith(ends) and kind != "libsvm":
+        if compressed and path.stem.lower().endswith(ends):
+            if kind == "libsvm" and path.suffix.lower() in (".gz", ".bz2"):
+                return kind
             raise SourceError(
-                f"{path}: {kind} files are compressed inside; unpack this one first."
+                f"{path}: {kind} files are not read from {path.suffix.lower()}; unpack "
+                "this one first."
             )
     return "csv"
 
@@ -183,7 +192,7 @@ class LibsvmTable:
     target : str, optional
         Only "y".
     features : sequence of str, optional
-        Columns that must be there; those that no row has are zero.
+        Columns to take, such as "x3"; those that no row has are zero.
     """
 
     def __init__(
@@ -199,11 +208,8 @@ class LibsvmTable:
             raise SourceError(
                 f"{path}: the target of a LIBSVM file is called y, got {target!r}."
             )
-        n_features = None
-        if features is not None:
-            n_features = max(int(name[1:]) for name in features)
         try:
-            X, y = load_svmlight_file(str(path), n_features=n_features)
+            X, y = load_svmlight_file(str(path))
         except (ValueError, OSError, EOFError) as error:
             raise SourceError(
                 f"{path}: cannot be read as LIBSVM: {error}; each line must be a "
@@ -214,22 +220,22 @@ class LibsvmTable:
                 f"{path}: the file has {X.shape[1]} columns, more than {MOST_COLUMNS} "
                 "that can be made dense; fit a model to the sparse matrix in Python."
             )
-        self.path, self.X, self.y = str(path), X, y
-        if target is None:
-            self.y = None
-        self.feature_names = [f"x{j + 1}" for j in range(X.shape[1])]
+        if features is None:
+            features = [f"x{j + 1}" for j in range(X.shape[1])]
+        self.feature_names = [*features]
+        self.places = [int(name[1:]) - 1 for name in features]
+        X.resize((X.shape[0], max(X.shape[1], max(self.places) + 1)))
+        self.path, self.X, self.y = str(path), X, None if target is None else y
 
     def __iter__(self) -> Iterator[Block]:
         from surff.tables.columns import Column, Columns
 
         step = 65_536
         for start in range(0, self.X.shape[0], step):
-            dense = self.X[start : start + step].toarray()
+            dense = self.X[start : start + step, self.places].toarray()
             columns = Columns(
-                {
-                    name: Column("number", np.ascontiguousarray(dense[:, j]))
-                    for j, name in enumerate(self.feature_names)
-                }
+                (name, Column("number", np.ascontiguousarray(values)))
+                for name, values in zip(self.feature_names, dense.T, strict=True)
             )
             y = None if self.y is None else self.y[start : start + step]
             yield Block(columns, y, None, self.path, start + 1, "line")

@@ -68,7 +68,7 @@ FEWEST_ROWS = 10
 
 #: Share of the time that choosing may take, and that it may take together with a pass
 #: over all rows of a table that is not in memory.
-SHARE, SHARE_WITH_PASS = 0.6, 0.8
+SHARE, SHARE_WITH_PASS = 0.7, 0.8
 
 #: Share of the time after which the first look at a table ends.
 SHARE_OF_LOOK = 0.4
@@ -506,7 +506,9 @@ class Work:
         some = Rows(*(part[:WARM_ROWS] for part in data))
         if len(np.unique(some.y)) > 1:
             features = FourierFeatures(8, adapt="auto", random_state=0)
-            self._kind()(features, alphas=1.0).fit(some.X, some.y)
+            LOGGER.info("loading code, which is compiled the first time")
+            quiet = {"verbose": lambda _: None}
+            self._kind()(features, alphas=1.0, **quiet).fit(some.X, some.y)
 
     def _whole_pass(self, model, data):
         """Seconds that a pass over all rows takes, by the time of some of them."""
@@ -657,8 +659,9 @@ def boosted(model: Any, data: Rows, until: float) -> tuple[str, Any]:
         done, now = model.max_iter, time.monotonic()
         if done >= rounds or model.n_iter_ < done:
             return "HistGradientBoosting", model
-        growth = 2 if now - start < LOOK_SECONDS / 2 else 1
-        if now + growth * (now - start) > until:
+        took = now - start
+        growth = 2 if took < LOOK_SECONDS / 2 else 0.5 if took > LOOK_SECONDS else 1
+        if now + growth * took > until:
             return (
                 f"HistGradientBoosting ({done} of {rounds} rounds, time was up)",
                 model,
@@ -666,7 +669,7 @@ def boosted(model: Any, data: Rows, until: float) -> tuple[str, Any]:
         if now > told + TELL_SECONDS:
             told = now
             LOGGER.info("HistGradientBoosting: %d of %d rounds", done, rounds)
-        step *= growth
+        step = max(1, int(growth * step))
         model.set_params(max_iter=min(rounds, done + step))
 
 
