@@ -257,8 +257,8 @@ class LinearOnFeatures(LoadsOlder):
         """What each column of ``X`` counts for, shape (n_features,).
 
         The mean square of the derivative of the predictions by the column, times the
-        column's variance; see `surff.inspection.feature_importances`. From at most
-        500 rows of the fit.
+        column's variance; see `surff.inspection.feature_importances`. From a
+        quarter of the rows of the fit, at least 150 and at most 500 of them.
 
         Raises
         ------

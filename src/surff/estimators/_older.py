@@ -1,5 +1,6 @@
 """What of an estimator is saved, and models that an earlier version has saved."""
 
+import functools
 import inspect
 from typing import ClassVar
 
@@ -15,6 +16,11 @@ class LoadsOlder(BaseEstimator):
     attributes that have been renamed their new names. A hook
     in ``verbose`` belongs to this process and is not saved.
     """
+
+    @classmethod
+    @functools.cache  # scikit-learn inspects the signature in every call
+    def _get_param_names(cls):
+        return super()._get_param_names()
 
     def __getstate__(self):
         state: dict = super().__getstate__()
