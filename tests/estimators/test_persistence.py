@@ -1,3 +1,4 @@
+import errno
 import importlib.util
 import io
 import json
@@ -869,6 +870,16 @@ def test_content_and_name_are_synced(tmp_path, monkeypatch):
     monkeypatch.setattr("os.fsync", fsync)
     surff.save(fitted(), tmp_path / "model.skops")
     assert synced == ([False, True] if os.name == "posix" else [False])
+
+
+@needs_skops
+def test_a_full_disk_is_named_with_the_file(tmp_path, monkeypatch):
+    def fail(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=r"No space left on device: .*model\.skops"):
+        surff.save(fitted(), tmp_path / "model.skops")
 
 
 @needs_skops

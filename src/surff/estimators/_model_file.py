@@ -339,8 +339,10 @@ def write_whole(path: Path, parts: list[Any]) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and error.filename is None:
+            error.filename = str(path)  # a full disk names none
         raise
     _sync_folder(path.parent)
 

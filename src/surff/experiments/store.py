@@ -9,6 +9,7 @@ message; anything else that is not a row is an error.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -127,10 +128,11 @@ class ResultStore:
                 size = os.fstat(descriptor).st_size
                 try:
                     if os.write(descriptor, content) != len(content):
-                        raise OSError(f"{self.path}: only part of a row was written.")
+                        raise OSError(errno.ENOSPC, "only part of a row was written")
                     os.fsync(descriptor)
-                except OSError:
+                except OSError as error:
                     os.ftruncate(descriptor, size)
+                    error.filename = str(self.path)
                     raise
         finally:
             os.close(descriptor)
