@@ -103,6 +103,9 @@ NAMES = (
     ("numpy.random.mtrand", "RandomState"),
 )
 
+#: What models say that lack what was asked for.
+SAYS_NO = re.compile("NotFittedError: |AttributeError: This '.*' has no attribute ")
+
 #: Loaders of skops in the place of others.
 LOADERS = (
     *("ObjectNode", "DictNode", "ListNode", "TupleNode", "SetNode", "NdArrayNode"),
@@ -522,6 +525,9 @@ def outcome_of(path, told, X, attacked, watch):
         return "other", more
     if outcome == "not finite" and attacked and mixed:
         return "scikit-learn", more
+    # It says that it has not been fitted, or not for this.
+    if outcome == "raised by predict" and attacked and SAYS_NO.search(more):
+        return "other", more
     if outcome == "raised by predict" and attacked and mixed:
         places = re.findall(r'File "([^"]*)"', more)
         if "sklearn" in Path(places[-1]).parts or "Input X contains" in more:
