@@ -26,6 +26,7 @@ PANELS = {
 METHODS = {
     "rff": "drawn frequencies (RFF)",
     "auto": "learned frequencies",
+    "leaves": "learned, with leaves",
     "boosting": "HistGradientBoosting",
     "xgboost": "XGBoost",
     "xrfm": "xRFM",
@@ -33,7 +34,7 @@ METHODS = {
 
 #: Size in inches, rows and columns of panels, and columns of the legend.
 LAYOUTS = {
-    "front.svg": ((9, 5.4), (2, 2), 5),
+    "front.svg": ((9, 5.4), (2, 2), 3),
     "front-phone.svg": ((4.2, 10), (4, 1), 2),
 }
 
@@ -45,6 +46,7 @@ def draw(rows, size, shape, n_columns):
     for axes, (task, label) in zip(panels.ravel(), PANELS.items(), strict=True):
         for method in METHODS:
             found = [r for r in rows if (r["task"], r["method"]) == (task, method)]
+            found.sort(key=lambda row: int(row["multiple"]))
             kilobytes = [float(row["model_bytes"]) / 1e3 for row in found]
             score = [float(row["score"]) for row in found]
             axes.plot(kilobytes, score, **STYLES[method])
