@@ -26,6 +26,9 @@ export SURFF_DATA := $(CURDIR)/../shared/data
 endif
 endif
 
+# Tests start dozens of processes; each would compile the package's source again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint style rooms types format bench bench-peers bench-compare \

@@ -23,6 +23,7 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from surff.backend import threads
 from surff.datasets import DATASETS, load, status
 from surff.datasets.store import resolve_part
 
@@ -66,8 +67,14 @@ def _one_thread():
 
 @pytest.fixture(scope="module")
 def two_threads():
-    """Sums and maps are made of parts, one a thread, where the machine has two."""
-    with threadpool_limits(2, user_api="blas"):
+    """Sums and maps are made of two parts, one a thread.
+
+    BLAS stays on one thread: its own would spin between the calls of every worker.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threads, "_n_cpus", lambda: 2)
+        patch.setattr(threads, "_trusted_limits", lambda: [2])
+        patch.setattr(threads, "_set_blas_limits", lambda limits: None)
         yield
 
 

@@ -112,7 +112,14 @@ def test_huge_data_are_one_error_and_no_warning(form, name, factor):
             ADAPTATIONS[name]().adapt(
                 np.ones((4, 3)), form(factor * X), Y, np.random.default_rng(0)
             )
-        small = RNG.normal(size=(4, 3)) / 1e100
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("name", sorted(ADAPTATIONS))
+def test_huge_data_take_small_frequencies(form, name):
+    small = RNG.normal(size=(4, 3)) / 1e100
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         adapted = ADAPTATIONS[name]().adapt(
             small, form(1e100 * X), Y, np.random.default_rng(0)
         )

@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import PredefinedSplit
-from threadpoolctl import threadpool_limits
 
 from surff import (
     FourierFeatures,
@@ -22,6 +21,7 @@ from surff import (
     KernelRidgeRegressor,
     NystroemFeatures,
 )
+from surff.backend import one_thread
 from surff.streaming import (
     ArrayRows,
     Block,
@@ -601,7 +601,7 @@ def test_fit_holds_no_copy_of_a_memory_mapped_array(tmp_path, model, maps):
     y, peaks = (np.array(mapped[:, 0]) > 0).astype(float), []
     model(maps, cv="gcv").fit(mapped[:500], y[:500])  # compiled before it is watched
     # One thread: whether the blocks of two are at their largest together is chance.
-    with threadpool_limits(1, user_api="blas"):
+    with one_thread():
         for size in (n // 2, n):
             tracemalloc.start()
             model(maps, cv="gcv").fit(mapped[:size], y[:size])
@@ -612,24 +612,25 @@ def test_fit_holds_no_copy_of_a_memory_mapped_array(tmp_path, model, maps):
 
 
 PEAK = """
-import sys
 import numpy as np
 from threadpoolctl import threadpool_limits
 from surff import FourierFeatures, KernelRidgeRegressor
 from surff.streaming import BlockRows
 
-def blocks():
+def blocks(n):
     X = np.random.default_rng(0).normal(size=(20_000, 2))
-    for _ in range(int(sys.argv[1]) // 20_000):
+    for _ in range(n // 20_000):
         yield X.copy(), X[:, 0].copy()
 
 features = FourierFeatures(4, random_state=0)
 model = KernelRidgeRegressor(features, alphas=[0.1, 1.0], cv=2)
-with threadpool_limits(1, user_api="blas"):
-    model.fit_stream(BlockRows(blocks))
-    list(map(len, model.predict_stream(BlockRows(blocks))))
-with open("/proc/self/status") as status:
-    print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
+for n in (100_000, 1_900_000):
+    rows = BlockRows(lambda: blocks(n))
+    with threadpool_limits(1, user_api="blas"):
+        model.fit_stream(rows)
+        list(map(len, model.predict_stream(rows)))
+    with open("/proc/self/status") as status:
+        print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
 """
 
 
@@ -637,11 +638,9 @@ with open("/proc/self/status") as status:
     not Path("/proc/self/status").exists(), reason="peak memory is read from /proc"
 )
 def test_peak_memory_does_not_depend_on_the_number_of_rows():
-    peaks = []
-    for n in (100_000, 1_900_000):
-        command = [sys.executable, "-c", PEAK, str(n)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        peaks.append(int(done.stdout) * 1024)
+    command = [sys.executable, "-c", PEAK]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    peaks = [int(peak) * 1024 for peak in done.stdout.split()]
     # A byte for each of the 1.8 million rows, and 8 MB that peaks vary by.
     assert peaks[1] - peaks[0] < 8e6 + 1.8e6
 
