@@ -51,8 +51,9 @@ def regressor(features_=None, **parameters):
 
 
 def by_both(model, rows=NEW, coverage=0.9):
-    """Bounds of the two ways to use the rows left out, lower then upper."""
-    methods = "cv", "cv+"
+    """Bounds of all ways to use the rows left out, side by side."""
+    methods = "cv", "cv+", "split"
+    methods = methods[: 2 if model.cv == "loo" else 3]
     return np.hstack([model.predict_interval(rows, coverage, m) for m in methods])
 
 
@@ -101,8 +102,14 @@ def test_features_that_look_at_y_are_those_of_their_fold(learned):
     left_out = [np.abs(Y[test] - fit(train)(X[test])) for train, test in CV.split(X)]
     radius = np.sort(np.concatenate(left_out))[108]
     centre = model.predict(NEW)
+    found = model.predict_interval(NEW, method="cv")
+    assert_allclose(found, (centre - radius, centre + radius), rtol=1e-7)
+    # 28 is the least number that is 0.9 times 30 + 1 or more.
+    train, _ = next(CV.split(X))
+    radius, centre = np.sort(left_out[0])[27], fit(train)(NEW)
     found = model.predict_interval(NEW)
     assert_allclose(found, (centre - radius, centre + radius), rtol=1e-7)
+    assert_array_equal(model.predict_interval(NEW, method="split"), found)
 
 
 def test_the_jackknife_leaves_out_one_row():
@@ -262,11 +269,12 @@ def test_learned_features_do_not_make_intervals_wide():
     y = rows[:, 0] * rows[:, 1] + 0.1 * rng.normal(size=4400)
     model = regressor(features(64, select="surrogate"), cv=5).fit(rows[:400], y[:400])
     inside = {}
-    for method in ("cv", "cv+"):
+    for method in ("cv", "cv+", None):
         lower, upper = model.predict_interval(rows[400:], 0.8, method)
         inside[method] = np.mean((lower <= y[400:]) & (y[400:] <= upper))
-    # 400 residuals give the coverage a standard deviation of 0.02.
+    # 400 residuals give the coverage a standard deviation of 0.02, 80 one of 0.045.
     assert abs(inside["cv"] - 0.8) < 3 * 0.02 < inside["cv+"] - 0.8
+    assert abs(inside[None] - 0.8) < 3 * 0.045
 
 
 # -- labels ----------------------------------------------------------------------------
@@ -275,10 +283,10 @@ def test_learned_features_do_not_make_intervals_wide():
 def sets_by_hand(fit, splits, labels, coverage, method):
     """Sets by their definition: a model for each split, a list for each row."""
     less, n, of_all = 0.0, 0, fit(np.arange(120))
-    for train, test in splits:
+    for train, test in list(splits)[: 1 if method == "split" else None]:
         scores = fit(train)
         own = scores(X[test])[np.arange(len(test)), labels[test]]
-        of_new = scores(NEW) if method == "cv+" else of_all(NEW)
+        of_new = of_all(NEW) if method == "cv" else scores(NEW)
         less = less + (own[:, None, None] < of_new).sum(axis=0)
         n += len(test)
     return less < coverage * (n + 1) - 1e-9
@@ -299,11 +307,13 @@ def test_sets_equal_those_of_refitted_folds(n_classes, cv):
         return lambda rows: -ridge.predict(model.features_.transform(rows))
 
     splitter = LeaveOneOut() if cv == "loo" else cv
-    for method in ("cv", "cv+"):
+    for method in ("cv", "cv+", "split")[: 2 if cv == "loo" else 3]:
         splits = splitter.split(X, labels)
         expected = sets_by_hand(fit, splits, labels, 0.85, method)
         assert_array_equal(model.predict_set(NEW, 0.85, method), expected)
-    with pytest.raises(ValueError, match=r"method must be 'cv' or 'cv\+', got 'plus'"):
+    with pytest.raises(
+        ValueError, match=r"method must be 'cv', 'split' or 'cv\+', got"
+    ):
         model.predict_set(NEW, method="plus")
 
 
@@ -321,7 +331,7 @@ def test_sets_of_the_logistic_model(n_classes):
         own.fit(X[train], labels[train])
         return lambda rows: -own.predict_proba(rows)
 
-    for method in ("cv", "cv+"):
+    for method in ("cv", "cv+", "split"):
         expected = sets_by_hand(fit, cv.split(X, labels), labels, 0.85, method)
         assert_array_equal(model.predict_set(NEW, 0.85, method), expected)
 
@@ -416,6 +426,8 @@ def test_requests_that_do_not_fit_the_fit_are_refused():
         model.predict_interval(NEW, method="naive")
     with pytest.raises(ValueError, match=r"'jackknife\+' needs .* got 4 folds"):
         model.predict_interval(NEW, method="jackknife+")
+    with pytest.raises(ValueError, match="'split' needs a fit with folds of several"):
+        regressor(cv="loo").fit(X, Y).predict_interval(NEW, method="split")
     with pytest.raises(ValueError, match="'normalized' needs a fit with intervals='no"):
         model.predict_interval(NEW, method="normalized")
     normalized = regressor(intervals="normalized").fit(X, Y)

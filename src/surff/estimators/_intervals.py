@@ -88,6 +88,21 @@ class FoldModels:
         """Scores of the rows that were left out."""
         return LeftOutScores(self.values, self.weights, self.starts, len(self.coefs))
 
+    def first(self) -> FoldModels:
+        """The first fold alone."""
+        n_folds = len(self.coefs)
+        cells = self.starts[:-1:n_folds], self.starts[1::n_folds]
+        own = [slice(a, b) for a, b in zip(*cells, strict=True)]
+        scores = LeftOutScores(
+            np.concatenate([self.values[part] for part in own]),
+            np.concatenate([self.weights[part] for part in own]),
+            np.cumsum([0] + [part.stop - part.start for part in own]),
+            1,
+        )
+        floors = None if self.floors is None else self.floors[:1]
+        parts = self.coefs[:1], self.intercepts[:1], floors
+        return FoldModels(self.features[:1], *parts, scores)
+
     def predictor(self, features: Any, dtype: Any) -> Callable[[Any], np.ndarray]:
         """Function of the predictions and scales of checked rows by each fold.
 
@@ -257,6 +272,19 @@ class _ModelsOfFolds(LinearOnFeatures):
             )
         return X
 
+    def _best_method(self):
+        """Which residuals to take, where nothing was said."""
+        return "split" if self.fold_models_.features else "cv"
+
+    def _one_model(self, X, method):
+        """Decisions (n_rows, k) of this model or of the first fold's, and scores."""
+        models = self.fold_models_
+        if method == "cv":
+            return self._decisions(X), models.scores
+        first = models.first()
+        decisions = first.predictor(self.features_, X.dtype)(X)[:, 0, 0]
+        return decisions.astype(self.primal_coef_.dtype), first.scores
+
     def _fold_decisions(self, X):
         """Iterate over the decisions of the folds at blocks of checked rows."""
         models = self.fold_models_
@@ -289,15 +317,17 @@ class PredictsIntervals(_ModelsOfFolds):
             to clusters.
         coverage : float, default=0.9
             Share of new targets that intervals should cover, in (0, 1).
-        method : {"cv", "cv+", "jackknife+", "normalized"}, default=None
+        method : {"cv", "split", "cv+", "jackknife+", "normalized"}, default=None
             "cv" is the prediction, plus and minus a quantile of the residuals of the
-            rows that the folds left out; "cv+" moves these residuals to the predictions
-            of the folds' models, which never covers much less and may cover more;
-            "jackknife+" is "cv+" for ``cv="loo"``; "normalized" is "cv+" with residuals
-            divided by a scale that is fitted to those of the training rows, so that
-            intervals are wide where the noise is large, and needs
-            ``intervals="normalized"``. None takes "normalized" after such a fit, and
-            else "cv".
+            rows that the folds left out; "split" the same of the first fold alone, with
+            its model in place of this one: it covers as asked whatever the features
+            have learned. "cv+" moves the residuals to the predictions of the folds'
+            models, which never covers much less and may cover more; "jackknife+" is
+            "cv+" for ``cv="loo"``; "normalized" is "cv+" with residuals divided by a
+            scale that is fitted to those of the training rows, so that intervals are
+            wide where the noise is large, and needs ``intervals="normalized"``. None
+            takes "normalized" after such a fit, "split" where the features look at
+            ``y``, and else "cv".
 
         Returns
         -------
@@ -312,10 +342,10 @@ class PredictsIntervals(_ModelsOfFolds):
 
         Notes
         -----
-        "cv" costs a prediction, and a sort of the n scores. The others cost ``O(m F)``
-        per row for F folds besides the features of a row (of F rows where features look
-        at ``y``), and some hundred searches among the scores; for ``cv="loo"``
-        ``O(m n)``.
+        "cv" and "split" cost a prediction, and a sort of scores. The others cost
+        ``O(m F)`` per row for F folds besides the features of a row (of F rows where
+        features look at ``y``), and some hundred searches among the scores; for
+        ``cv="loo"`` ``O(m n)``.
 
         References
         ----------
@@ -326,12 +356,13 @@ class PredictsIntervals(_ModelsOfFolds):
         X = self._rows_for("predict_interval", X)
         models = self.fold_models_
         if method is None:
-            method = "cv" if models.floors is None else "normalized"
+            method = "normalized" if models.floors is not None else self._best_method()
         self._check_method(method)
-        if method == "cv":
-            radius = score_quantiles(models.scores, coverage)
-            centre = self.predict_checked(X)
-            radius = radius.astype(centre.dtype).reshape(centre.shape[1:])
+        if method in ("cv", "split"):
+            centre, scores = self._one_model(X, method)
+            radius = score_quantiles(scores, coverage).astype(centre.dtype)
+            if np.ndim(self.primal_coef_) == 1:
+                centre = centre[:, 0]
             return centre - radius, centre + radius
         bounds = []
         for decisions in self._fold_decisions(X):
@@ -362,6 +393,11 @@ class PredictsIntervals(_ModelsOfFolds):
                 f"method={method!r} needs a fit with intervals={needed}, got one with "
                 f"intervals={got!r}."
             )
+        if method == "split" and not np.any(np.diff(models.starts) > 1):
+            raise ValueError(
+                "method='split' needs a fit with folds of several rows, got one that "
+                "leaves out one row at a time; use method='cv'."
+            )
         if method == "jackknife+" and np.any(np.diff(models.starts) > 1):
             raise ValueError(
                 "method='jackknife+' needs a fit that leaves out one row at a time, "
@@ -382,7 +418,7 @@ class PredictsSets(_ModelsOfFolds):
     @available_if(has_intervals)
     @over_blocks
     def predict_set(
-        self, X: Array, coverage: float = 0.9, method: str = "cv"
+        self, X: Array, coverage: float = 0.9, method: str | None = None
     ) -> np.ndarray:
         """Predict sets of labels that hold the true ones; with ``intervals``.
 
@@ -396,11 +432,13 @@ class PredictsSets(_ModelsOfFolds):
             Data, finite.
         coverage : float, default=0.9
             Share of new rows whose label the set should hold, in (0, 1).
-        method : {"cv", "cv+"}, default="cv"
+        method : {"cv", "split", "cv+"}, default=None
             A label is in if fewer than ``coverage * (n + 1)`` of the rows left out have
-            a true label that is likelier than it: by this model for "cv"; for "cv+",
-            each by the model that left the row out, so that sets are cross-conformal,
-            which never hold much less and may hold more.
+            a true label that is likelier than it: by this model for "cv"; of the first
+            fold alone and by its model for "split"; for "cv+", each by the model that
+            left the row out, so that sets are cross-conformal, which never hold much
+            less and may hold more. None takes "split" where the features look at ``y``,
+            and else "cv".
 
         Returns
         -------
@@ -410,7 +448,7 @@ class PredictsSets(_ModelsOfFolds):
 
         Notes
         -----
-        "cv" costs a prediction, and a sort of the n scores; "cv+" ``O(m F)`` per row
+        "cv" and "split" cost a prediction, and a sort; "cv+" ``O(m F)`` per row
         for F folds, besides its features.
 
         References
@@ -418,14 +456,14 @@ class PredictsSets(_ModelsOfFolds):
         .. [1] Y. Romano, M. Sesia, E. J. Candes, "Classification with Valid and
            Adaptive Coverage", NeurIPS 2020, section 2.3.
         """
-        if method not in ("cv", "cv+"):
-            raise ValueError(f"method must be 'cv' or 'cv+', got {method!r}.")
-        _check_request(coverage=coverage, method=None)
+        if method not in (None, "cv", "split", "cv+"):
+            raise ValueError(f"method must be 'cv', 'split' or 'cv+', got {method!r}.")
+        _check_request(coverage=coverage, method=method)
         X = self._rows_for("predict_set", X)
+        if (method or self._best_method()) != "cv+":
+            own, scores = self._one_model(X, method or self._best_method())
+            return self._label_scores(own) <= score_quantiles(scores, coverage)
         scores = self.fold_models_.scores
-        if method == "cv":
-            of_labels = self._label_scores(self._decisions(X))
-            return of_labels <= score_quantiles(scores, coverage)
         found = []
         for decisions in self._fold_decisions(X):
             rows, n_folds, _, k = decisions.shape
@@ -437,7 +475,10 @@ class PredictsSets(_ModelsOfFolds):
 @validate_params(
     {
         "coverage": [Interval(numbers.Real, 0.0, 1.0, closed="neither")],
-        "method": [None, StrOptions({"cv", "cv+", "jackknife+", "normalized"})],
+        "method": [
+            None,
+            StrOptions({"cv", "split", "cv+", "jackknife+", "normalized"}),
+        ],
     },
     prefer_skip_nested_validation=True,
 )

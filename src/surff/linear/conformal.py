@@ -3,13 +3,14 @@ r"""Intervals and sets from rows left out: CV, CV+ and the jackknife+.
 Each fold k has a model :math:`\mu_{-k}` of the other rows, and each row i a score by
 the model of its fold, :math:`R_i = |y_i - \mu_{-k(i)}(x_i)|` for numbers. The interval
 of CV at x is :math:`\mu(x) \pm R` with the model :math:`\mu` of all rows and R the
-:math:`\lceil c (n + 1) \rceil`-th smallest score, c the coverage; that of CV+ reaches
-from the :math:`\lfloor (1 - c)(n + 1) \rfloor`-th smallest of
+:math:`\lceil c (n + 1) \rceil`-th smallest score, c the coverage (the model and the
+rows of one fold alone are split conformal prediction); that of CV+ reaches from the
+:math:`\lfloor (1 - c)(n + 1) \rfloor`-th smallest of
 :math:`\mu_{-k(i)}(x) - R_i` to the :math:`\lceil c (n + 1) \rceil`-th smallest of
-:math:`\mu_{-k(i)}(x) + R_i` (Barber et al., equation 3.1). Scores
-may be divided by a scale that the same model gives, :math:`R_i / s_{-k(i)}(x_i)`, and
-multiplied by it at x. A label is in the set at x if fewer than :math:`c (n + 1)` rows
-have a score below that of the label, each by the model of its fold (Romano et al.).
+:math:`\mu_{-k(i)}(x) + R_i` (Barber et al., equation 3.1). Scores may be divided by a
+scale that the same model gives, :math:`R_i / s_{-k(i)}(x_i)`, and multiplied by it at
+x. A label is in the set at x if fewer than :math:`c (n + 1)` rows have a score below
+that of the label, each by the model of its fold (Romano et al.).
 
 Models of the folds follow from the normal equations; one more pass gives the scores.
 
