@@ -36,6 +36,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "abort_on_example_error": True,
+    "write_computation_times": False,  # pages that load scripts from a network
 }
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

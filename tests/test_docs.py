@@ -1,5 +1,6 @@
 """Links of the front pages lead somewhere, and answers come first."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -76,3 +77,31 @@ def test_every_page_is_in_a_list_of_contents():
         for block in re.findall(r"```\{toctree\}(.*?)```", page.read_text(), re.S):
             listed |= {line for line in block.split() if line[0] not in ":"}
     assert {page.stem for page in DOCS.glob("*.md")} - {"index"} <= listed
+
+
+def test_what_the_front_pages_claim_is_in_the_stored_results():
+    with (DOCS / "results" / "benchmark" / "benchmark.csv").open() as file:
+        rows = list(csv.DictReader(file))
+
+    def cells(task, *methods):
+        found = [
+            row for row in rows if row["task"] == task and row["method"] in methods
+        ]
+        return [
+            (float(row["score"]), float(row["model_bytes"]), row["multiple"])
+            for row in found
+        ]
+
+    trees = ("boosting", "xgboost")
+    for task in ("eeg", "letter", "covtype", "california-housing"):
+        drawn = {size: score for score, _, size in cells(task, "rff")}
+        learned = {size: score for score, _, size in cells(task, "auto")}
+        common = drawn.keys() & learned.keys()
+        assert common
+        assert all(learned[size] > drawn[size] for size in common)
+    for task in ("eeg", "letter"):
+        score, size, _ = max(cells(task, "auto"))
+        assert score > max(cells(task, *trees))[0]
+        assert size <= min(tree[1] for tree in cells(task, *trees)) / 20
+    for task in ("covtype", "california-housing"):
+        assert max(cells(task, *trees))[0] > max(cells(task, "auto"))[0]

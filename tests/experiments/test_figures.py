@@ -1,5 +1,8 @@
 """Pictures show the means of the rows, name their lines, and do not change."""
 
+import re
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -121,6 +124,18 @@ def test_names_keep_their_order_and_distance(heights):
     assert placed[-1] <= 1.0 + 1e-9
     if len(heights) == 1 or min(np.diff(heights)) >= 0.1:
         assert_allclose(placed, heights, atol=1e-9)
+
+
+def test_vectors_are_small_and_say_the_same_numbers(rows, tmp_path):
+    figure = table2_figure(rows, PRINTED, "eeg", CONFIG)
+    figure.axes[0].set_title("0.12345")
+    _, svg = save(figure, tmp_path / "picture")
+    assert svg.stat().st_size < 100_000
+    text = svg.read_text("utf-8")
+    assert ">0.12345<" in text
+    ElementTree.fromstring(text)
+    outside = re.sub(r">[^<]*<", "><", text)
+    assert not re.search(r"\d\.\d{3}", outside)
 
 
 def test_text_can_be_read_on_white(rows):
