@@ -1,5 +1,7 @@
 """What scikit-learn's selectors of columns make of the models."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -78,3 +80,15 @@ def test_importances_are_saved_and_checked(tmp_path):
     model._importances = model._importances[:, 1:]
     with pytest.raises(ModelFileError, match=r"_importances .* shape \(2, 8\)"):
         save(model, tmp_path / "model.skops")
+
+
+def test_rows_of_the_fit_are_kept_until_importances_are_asked_for():
+    rows = X.copy()
+    model = KernelRidgeRegressor(FourierFeatures(20, random_state=0)).fit(rows, y)
+    other = KernelRidgeRegressor(FourierFeatures(20, random_state=0)).fit(X, y)
+    rows[:] = 0.0
+    assert "_importance_rows" in vars(model)
+    assert "_importance_rows" not in vars(pickle.loads(pickle.dumps(model)))
+    assert_array_equal(model.feature_importances_, other.feature_importances_)
+    assert "_importance_rows" not in vars(model)
+    assert "_importance_rows" not in vars(other.partial_fit(X, y))

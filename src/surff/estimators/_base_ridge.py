@@ -275,7 +275,8 @@ class BaseKernelRidge(WithLeaves):
         data = Data(feature_map, None, None, offset, None)
         choice = choice_from_equations(self, features, data, equations, X)
         vars(self).pop("_posterior_", None)
-        vars(self).pop("_importances", None)  # of the rows that came before
+        for name in ("_importances", "_importance_rows"):  # of rows that came before
+            vars(self).pop(name, None)
         vars(self).pop("alpha_path_", None)
         vars(self).pop("fold_models_", None)
         self._take(choice, X)
@@ -399,7 +400,8 @@ class BaseKernelRidge(WithLeaves):
 
 #: Results of a fit whose names do not end in an underscore.
 PRIVATE_RESULTS = (
-    *("_offset", "_multilabel", "_with_intercept", "_held_out_noise", "_importances"),
+    *("_offset", "_multilabel", "_with_intercept", "_held_out_noise"),
+    *("_importances", "_importance_rows"),
 )
 
 

@@ -331,6 +331,14 @@ def _check_features(features: Any):
     )
 
 
+def _check_importances(model, n_features):
+    """Check what the columns count for; rows of a fit are in no file."""
+    _require("_importance_rows" not in vars(model), model, "_importance_rows", "absent")
+    if "_importances" in vars(model):
+        importances = _array(model, "_importances", (2, n_features))
+        _require(np.all(importances >= 0), model, "_importances", ">= 0")
+
+
 def _check_linear(model: Any):
     """A model on features that are checked already: what multiplies them."""
     _check_parameters(model)
@@ -381,9 +389,7 @@ def _check_linear(model: Any):
         )
     if "fold_models_" in vars(model):
         _check_folds_of(model, n_features, m, k)
-    if "_importances" in vars(model):
-        importances = _array(model, "_importances", (2, n_features))
-        _require(np.all(importances >= 0), model, "_importances", ">= 0")
+    _check_importances(model, n_features)
     if vars(model).get("_held_out_noise") is not None:
         noise = _array(model, "_held_out_noise", (k,))
         _require(np.all(noise >= 0), model, "_held_out_noise", ">= 0")

@@ -31,19 +31,17 @@ __all__ = [
     "importances_of_gradients",
     "importances_of_rows",
     "row_gradients",
+    "rows_for_importances",
 ]
 
 #: Most rows of a fit whose gradients are looked at: the error of the mean is then a few
 #: percent of it.
 MOST_ROWS = 500
 
-#: Of more rows than these a quarter is looked at: all would take as long as their fit.
-SMALL_ROWS = 150
-
 #: Rows whose features are held at a time.
 BLOCK_ROWS = 100
 
-#: Most multiply-adds that they may cost in a fit, some hundredths of a second.
+#: Most multiply-adds that they may cost, some hundredths of a second.
 MOST_OPERATIONS = 2 * 10**8
 
 #: Fewest rows, whatever they cost.
@@ -64,14 +62,14 @@ def has_gradient(model: Any) -> bool:
     return smooth and isinstance(getattr(model, "features_", None), FourierFeatures)
 
 
-def importances_of_rows(
+def rows_for_importances(
     model: Any, X: Any, sample_weight: npt.ArrayLike | None = None
-) -> np.ndarray | None:
-    """Importances and their standard errors from evenly spaced rows of a fit.
+) -> tuple[Any, np.ndarray | None] | None:
+    """Evenly spaced rows of a fit, and their weights, for `importances_of_rows`.
 
     Parameters
     ----------
-    model : estimator on Fourier features
+    model : estimator
         With coefficients.
     X : array or CSR matrix of shape (n_samples, n_features)
         Checked rows.
@@ -80,20 +78,33 @@ def importances_of_rows(
 
     Returns
     -------
-    importances : ndarray of shape (2, n_features) or None
-        None where there is no closed form, or a number is not finite.
+    rows, weight : array or CSR matrix and ndarray or None, or None
+        Copies; None where there is no closed form.
     """
     if not has_gradient(model):
         return None
-    (n, d), coef = X.shape, to_numpy(model.primal_coef_)
-    affordable = MOST_OPERATIONS // (d * coef.size)
-    n_rows = min(n, MOST_ROWS, max(LEAST_ROWS, affordable), max(SMALL_ROWS, n // 4))
+    n, d = X.shape
+    affordable = MOST_OPERATIONS // (d * math.prod(model.primal_coef_.shape))
+    n_rows = min(n, MOST_ROWS, max(LEAST_ROWS, affordable))
     # In the middle of stretches of equal length.
     index = (np.arange(n_rows) * n + n // 2) // n_rows
     weight = None if sample_weight is None else np.asarray(sample_weight)[index]
+    return rows_of(X, index), weight
+
+
+def importances_of_rows(
+    model: Any, rows: Any, weight: np.ndarray | None
+) -> np.ndarray | None:
+    """Importances and their standard errors, from `rows_for_importances`.
+
+    Returns
+    -------
+    importances : ndarray of shape (2, n_features) or None
+        None where a number is not finite.
+    """
     if weight is not None and not weight.any():
         weight = None
-    rows = dense(rows_of(X, index))
+    rows = dense(rows)
     with np.errstate(all="ignore"):
         gradients = row_gradients(model, rows)
         found = np.stack(importances_of_gradients(gradients, rows, weight))

@@ -28,7 +28,7 @@ from surff.backend import (
     validated,
     wide_dtype,
 )
-from surff.estimators._importance import importances_of_rows
+from surff.estimators._importance import importances_of_rows, rows_for_importances
 from surff.estimators._older import LoadsOlder
 from surff.estimators._watching import fit_watched
 from surff.estimators.base import Features
@@ -257,8 +257,8 @@ class LinearOnFeatures(LoadsOlder):
         """What each column of ``X`` counts for, shape (n_features,).
 
         The mean square of the derivative of the predictions by the column, times the
-        column's variance; see `surff.inspection.feature_importances`. From a
-        quarter of the rows of the fit, at least 150 and at most 500 of them.
+        column's variance; see `surff.inspection.feature_importances`. From at most
+        500 rows of the fit, which are kept until somebody asks, or saves the model.
 
         Raises
         ------
@@ -275,6 +275,7 @@ class LinearOnFeatures(LoadsOlder):
 
     def _fitted_importances(self, asked, row):
         check_is_fitted(self)
+        self._settle_importances()
         if "_importances" not in vars(self):
             raise AttributeError(
                 f"{asked} is there after a fit of Fourier features without leaf heads "
@@ -285,11 +286,24 @@ class LinearOnFeatures(LoadsOlder):
         return namespace_of(found).asarray(found, copy=True)
 
     def _set_importances(self, X, sample_weight=None):
-        """Keep what the columns count for, at the end of a fit."""
-        found = importances_of_rows(self, X, sample_weight)
+        """Keep some rows that say what the columns count for, until somebody asks."""
+        rows = rows_for_importances(self, X, sample_weight)
+        if rows is not None:
+            self._importance_rows = rows
+
+    def _settle_importances(self):
+        """Let go of the rows of the fit; what they say is kept."""
+        if "_importance_rows" not in vars(self):
+            return
+        found = importances_of_rows(self, *self._importance_rows)
         if found is not None:
             like = self.primal_coef_
             self._importances = asarray_like(found, like, wide_dtype(like))
+        vars(self).pop("_importance_rows", None)
+
+    def __getstate__(self):
+        self._settle_importances()  # no rows in files
+        return super().__getstate__()
 
     def _decisions(self, X):
         """Linear predictions of checked rows, shape (n_samples, k)."""

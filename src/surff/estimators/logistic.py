@@ -193,7 +193,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
         self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @all_or_nothing(private=("_importances",))
+    @all_or_nothing(private=("_importances", "_importance_rows"))
     def fit(self, X: Array, y: Any, sample_weight: Any = None) -> Self:
         """Fit the feature map, choose alpha and minimise.
 
