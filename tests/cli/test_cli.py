@@ -370,6 +370,7 @@ def refuse_unless(condition):
 
 def test_help_of_every_command():
     text = run("--help").stdout
+    assert "--install-completion" in text
     for name in ("table2", "figure1", "approximation", "table3", "demo", "datasets"):
         assert name in text
         result = run(name, "--help")

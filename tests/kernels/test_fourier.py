@@ -270,3 +270,19 @@ def test_other_namespaces_equal_numpy(xp, dtype, weighted):
     assert Z.dtype == getattr(xp, dtype)
     tolerance = TOLERANCE[np.dtype(dtype).type]
     assert_allclose(np.from_dlpack(Z), expected, atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e6])
+def test_float32_features_are_off_by_the_rounding_of_their_projections(size):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-size, size, size=(200, 3)).astype(np.float32)
+    frequencies = rng.normal(size=(20, 3)).astype(np.float32)
+    narrow = fourier_features(X, frequencies)
+    X, frequencies = X.astype(float), frequencies.astype(float)
+    error = abs(narrow - fourier_features(X, frequencies))
+    # Three products and two sums, each off by half a bit at most.
+    sizes = np.tile(abs(X) @ abs(frequencies).T, 2)
+    most = 3.0 * np.finfo(np.float32).eps * sizes + 3e-7
+    assert (error <= most / np.sqrt(20)).all()
+    # What the docstring says of such projections: 6e-8 of them.
+    assert 1e-8 * size < error.max() * np.sqrt(20) < 1e-6 * size
