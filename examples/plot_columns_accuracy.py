@@ -20,10 +20,10 @@ X, X_test, y, y_test = train_test_split(X, y, random_state=0)
 
 sizes = [16, 32, 64, 128, 256, 512]
 figure, panel = plt.subplots(figsize=(6, 4), layout="constrained")
-for name, options, most in (
-    ("drawn", {}, 512),
-    ("residual stages", {"select": "residual"}, 512),
-    ("learned", {"adapt": "gradient"}, 128),
+for name, options, most, colour in (
+    ("drawn", {}, 512, "#0072B2"),
+    ("residual stages", {"select": "residual"}, 512, "#999933"),
+    ("learned", {"adapt": "gradient"}, 128, "#44AA99"),
 ):
     held_out, test = [], []
     for size in (size for size in sizes if size <= most):
@@ -31,8 +31,9 @@ for name, options, most in (
         model = KernelRidgeClassifier(features, cv=2).fit(X, y)
         held_out.append(100 * model.best_score_)
         test.append(100 * model.score(X_test, y_test))
-    line = panel.plot(sizes[: len(test)], test, marker="o", label=name)[0]
-    panel.plot(sizes[: len(test)], held_out, ls=":", color=line.get_color())
+    shown = sizes[: len(test)]
+    panel.plot(shown, test, marker="o", label=name, color=colour)
+    panel.plot(shown, held_out, ls=":", color=colour)
 panel.set(
     xscale="log",
     xlabel="columns of the map",

@@ -50,6 +50,22 @@ MORE_COLOURS = (
 )
 
 
+#: Marks of Vega for those of matplotlib; methods of a family have one colour.
+SHAPES = {
+    "o": "circle",
+    "s": "square",
+    "D": "diamond",
+    "^": "triangle-up",
+    "v": "triangle-down",
+    "p": "triangle-left",
+    "h": "triangle-right",
+    "P": "cross",
+    "X": "wedge",
+    "*": "arrow",
+    "x": "stroke",
+}
+
+
 class Section(NamedTuple):
     """What the page shows of one file."""
 
@@ -162,6 +178,13 @@ def colours(altair, methods):
     return altair.Scale(domain=methods, range=[own[method] for method in methods])
 
 
+def shapes(altair, methods):
+    """Scale from method to mark, that of the pictures."""
+    markers = {NAMES.get(key, key): style["marker"] for key, style in STYLES.items()}
+    found = [SHAPES[markers.get(method, "o")] for method in methods]
+    return altair.Scale(domain=methods, range=found)
+
+
 def line_chart(altair: Any, rows: pd.DataFrame, value: str, label: str, log: bool):
     """Values against s, a line a method, with bars of one standard deviation.
 
@@ -191,7 +214,10 @@ def line_chart(altair: Any, rows: pd.DataFrame, value: str, label: str, log: boo
     chart = level.mark_rule(strokeDash=[6, 3], size=2).encode(y=y, tooltip=tooltip)
     if not log and spread in rows:
         chart += base.mark_rule().encode(y=altair.Y("low:Q", title=label), y2="high:Q")
-    chart += base.mark_line(point={"size": 50}).encode(y=y, tooltip=tooltip)
+    shape = altair.Shape("method:N", scale=shapes(altair, methods), title=None)
+    chart += base.mark_line().encode(y=y)
+    points = base.mark_point(filled=True, size=60)
+    chart += points.encode(y=y, shape=shape, tooltip=tooltip)
     return chart.add_params(toggle).properties(width="container", height=300).to_dict()
 
 
