@@ -129,17 +129,8 @@ def plain_errors(*more: type[Exception]) -> Iterator[None]:
     from surff.experiments import StoreCorruptError
 
     expected = (DatasetCorruptError, StoreCorruptError, ImportError, OSError, *more)
-    try:
+    with tables.one_line_of(*expected):
         yield
-    except expected as error:
-        message = str(error)
-        if isinstance(error, ModuleNotFoundError):
-            message = (
-                f"{error.name} is not installed; it comes with the extra surff[cli]: "
-                "pip install 'surff[cli]'"
-            )
-        typer.echo(f"surff: {message}", err=True)
-        raise typer.Exit(2) from error
 
 
 def _integer(text):

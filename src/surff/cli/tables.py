@@ -77,26 +77,35 @@ def text_options(missing, delimiter, decimal, encoding, header):
 
 
 @contextlib.contextmanager
-def plainly() -> Iterator[None]:
+def one_line_of(*expected: type[Exception]) -> Iterator[None]:
     """Turn errors that a user can correct into one line and exit code 2."""
     try:
         yield
-    except KeyboardInterrupt:
-        typer.echo("surff: stopped.", err=True)
-        raise typer.Exit(130) from None
-    except BrokenPipeError:
-        # Who reads has enough, as `head` does.
-        sys.stdout = None
-        raise typer.Exit(0) from None
-    except (ValueError, TypeError, ImportError, OSError) as error:
+    except expected as error:
         message = str(error)
         if isinstance(error, ModuleNotFoundError) and error.name:
+            package = error.name.partition(".")[0]
             message = (
-                f"{error.name} is not installed; it comes with the extra surff[cli]: "
+                f"{package} is not installed; it comes with the extra surff[cli]: "
                 "pip install 'surff[cli]'"
             )
         typer.echo(f"surff: {' '.join(message.split())}", err=True)
         raise typer.Exit(2) from error
+
+
+@contextlib.contextmanager
+def plainly() -> Iterator[None]:
+    """Errors as one line, an interrupt as exit code 130."""
+    with one_line_of(ValueError, TypeError, ImportError, OSError):
+        try:
+            yield
+        except KeyboardInterrupt:
+            typer.echo("surff: stopped.", err=True)
+            raise typer.Exit(130) from None
+        except BrokenPipeError:
+            # Who reads has enough, as `head` does.
+            sys.stdout = None
+            raise typer.Exit(0) from None
 
 
 @contextlib.contextmanager
