@@ -13,8 +13,6 @@ libraries that ``python benchmarks/peers.py DIR`` installed.
 import argparse
 import contextlib
 import json
-import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -26,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from children import Child, asked_in_turn, ratio
 from competitors import COMPETITORS, Settings
-from paired import add_clock
+from paired import add_clock, processor
 from peers import installed, python_of
 from surff.datasets import DATASETS, load
 
@@ -260,19 +258,9 @@ def picture(rows, path):
 
 def machine():
     """What was measured on, in words."""
-    processor = platform.processor() or platform.machine()
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        models = [
-            line.partition(":")[2].strip()
-            for line in information.read_text().splitlines()
-            if line.startswith("model name")
-        ]
-        processor = models[0] if models else processor
-    count = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count()))
     libraries = ["surff", "scikit-learn", "scipy", "numpy", "numba"]
     versions = ", ".join(f"{name} {version(name)}" for name in libraries)
-    return f"{processor}, {len(count(0))} cores; {versions}"
+    return f"{processor()}; {versions}"
 
 
 def main(arguments=None):

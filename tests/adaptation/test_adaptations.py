@@ -83,7 +83,7 @@ def test_residuals_of_a_good_start_are_left_alone():
     noise = RNG.normal(size=(700, 1))
     start = np.full((1, 4), 1e-3)
     adapt = GradientAdaptation(n_steps=50, dtype="float64")
-    seeds = [adapt.adapt(start, X, noise, np.random.default_rng(i)) for i in range(5)]
+    seeds = (adapt.adapt(start, X, noise, np.random.default_rng(i)) for i in range(5))
     assert any(frequencies is start for frequencies, _ in seeds)
 
 
