@@ -3,8 +3,8 @@ How sure is it?
 ===============
 
 Left: intervals that hold 90 % of new targets whatever the noise is, from the folds of
-the fit; dots outside are red. Right: of the rows to which a classifier gives a chance,
-that share is right.
+the fit; dots outside are orange. Right: of the rows to which a classifier gives a
+chance, that share is right.
 """
 
 import matplotlib.pyplot as plt
@@ -30,7 +30,7 @@ inside = (low <= y_new) & (y_new <= high)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 order = np.argsort(new[:, 0])
 left.fill_between(new[order, 0], low[order], high[order], alpha=0.3)
-for chosen, colour in ((inside, "0.5"), (~inside, "C3")):
+for chosen, colour in ((inside, "0.5"), (~inside, "C1")):
     left.scatter(new[chosen], y_new[chosen], s=5, color=colour)
 left.set(title=f"{inside.mean():.1%} of new targets inside", xlabel="x", ylabel="y")
 

@@ -126,8 +126,10 @@ def as_path(file: str) -> Iterator[str]:
         yield str(path)
 
 
-def show_steps(quiet: bool) -> None:
-    """Let the library tell its steps on stderr."""
+def show_steps(quiet: bool, first: str = "") -> None:
+    """Let the library tell its steps on stderr; the first line before it is loaded."""
+    if first and not quiet:
+        typer.echo(f"surff: {first}", err=True)
     logging.getLogger("surff").setLevel(logging.WARNING if quiet else logging.INFO)
 
 
@@ -187,7 +189,7 @@ def fit(
     quiet: Quiet = False,
 ):
     """Fit a model to a table and say how good it is."""
-    show_steps(quiet)
+    show_steps(quiet, f"{file}: fitted in {max_time:g} s at most (--max-time)")
     with plainly(), as_path(file) as path:
         import surff
 

@@ -199,7 +199,6 @@ def fitted(
     """Fitted model of a table; see `fit`."""
     start = time.monotonic()
     source, name = source_of(data, wishes.target, options, wishes.drop)
-    LOGGER.info("%s: fitted in %.0f s at most (max_time)", name, wishes.max_time)
     until = start + SHARE_OF_LOOK * wishes.max_time
     sample = first_pass(lambda: sample_of(source, verbose, until))
     looked = sample.looked()
