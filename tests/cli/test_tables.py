@@ -177,8 +177,11 @@ def test_compare_goes_on_where_it_was(files, tmp_path):
     out = tmp_path / "c.jsonl"
     args = ["compare", files / "t.csv", "-t", "y", "-o", out]
     args += ["--sizes", 8, 32, "--trials", 2]
-    text = done(*args, "--methods", "rff", "linear")
+    result = run(*args, "--methods", "rff", "linear")
+    text, steps = result.stdout, result.stderr.splitlines()
     assert len(out.read_text().splitlines()) == 2 * 3
+    assert "1 of 6 fits, about" in steps[0]
+    assert steps[-1].endswith("6 of 6 fits, about 0 s left")
     assert text.splitlines()[0].split() == [
         "method", "size", "R2", "sd", "seconds", "trials",
     ]  # fmt: skip

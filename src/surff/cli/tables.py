@@ -14,6 +14,7 @@ import logging
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -337,17 +338,20 @@ def compare(
             name = "standard-input" if file == "-" else Path(file).name
             out = Path(f"{name}.{target}.compare.jsonl")
         store = ResultStore(out, ("table", "method", "size", "trial"))
+        known = surff.tables.COMPARED
+        methods, sizes = methods or [*known], sizes or [128, 512]
+        n_fits = trials * sum(len(sizes) if known.get(m) else 1 for m in methods)
         rows = surff.tables.comparison(
             path,
             target,
-            methods=methods or tuple(surff.tables.COMPARED),
-            sizes=sizes or (128, 512),
+            methods=methods,
+            sizes=sizes,
             trials=trials,
             task=task,
             done=store.rows,
             **text_options(missing, delimiter, decimal, encoding, header),
         )
-        table, stopped = stored(rows, store, out, quiet)
+        table, stopped = stored(rows, store, out, quiet, n_fits)
         shown = [row for row in store.rows if row["table"] == table]
         if json:
             as_json(shown)
@@ -361,20 +365,23 @@ def compare(
 
 
 def stored(
-    rows: Iterator[dict], store: Any, out: Path, quiet: bool
+    rows: Iterator[dict], store: Any, out: Path, quiet: bool, n_fits: int
 ) -> tuple[str | None, bool]:
     """Store results as they come; returns their table, and whether it was stopped."""
-    table = None
+    table, start, n_new = None, time.monotonic(), 0
     try:
-        for row in rows:
+        for done, row in enumerate(rows, 1):
             table = row["table"]
             if tuple(row[name] for name in store.key) in store:
                 continue
             store.append([row])
+            n_new += 1
             if not quiet:
+                left = (time.monotonic() - start) / n_new * (n_fits - done)
                 typer.echo(
                     f"surff: {row['method']} {row['size'] or ''} trial "
-                    f"{row['trial'] + 1}: {row['score']:.4f}, {row['seconds']:.1f} s",
+                    f"{row['trial'] + 1}: {row['score']:.4f}, {row['seconds']:.1f} s; "
+                    f"{done} of {n_fits} fits, about {left:.0f} s left",
                     err=True,
                 )
     except KeyboardInterrupt:
