@@ -306,7 +306,7 @@ def lost_workers(rng, folder):
         joblib.hash(vars(model)),
         str(rng.choice(["kill", "restart", "close"])),
     )
-    options = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
+    options = {"silence_logs": logging.CRITICAL, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, **options
