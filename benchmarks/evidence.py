@@ -5,19 +5,22 @@
 them is held. The log marginal likelihood, alpha and noise are those of all rows.
 
 ``sets`` fits the train rows of the ten splits of data sets that papers on Gaussian
-processes use, inputs and target standardised by the train rows, and prints the root
-mean squared error and the negative log predictive density of the test rows: gamma and
-alpha by the evidence, beside the same by generalised cross-validation. The files are
-looked for in ``$SURFF_DATA/uci``.
+processes use, inputs and target standardised by the train rows: alpha and one
+bandwidth, or one for each column, by the evidence. It writes the root mean squared
+error and the negative log predictive density of the test rows, line by line; a run goes
+on where another was stopped. The files are looked for in ``$SURFF_DATA/uci``; ``python
+tools/reproduction.py`` makes the table.
 
 Run: ``python benchmarks/evidence.py time --rows 100000 1000000 --one-thread`` and
-``python benchmarks/evidence.py sets --sets pumadyn32nm parkinsons --one-thread``.
+``python benchmarks/evidence.py sets --one-thread``.
 """
 
 import argparse
+import itertools
 import json
 import os
 import platform
+import time
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +35,21 @@ from surff.streaming import BlockRows
 FEATURES, BLOCK = 10, 10_000
 
 #: Columns of the map for rows that are made up, and for data sets.
-COLUMNS, SET_COLUMNS = 256, 512
+COLUMNS, SET_COLUMNS = 256, 1024
+
+#: Data sets with ten splits, small ones first.
+SETS = (
+    "parkinsons",
+    "pumadyn32nm",
+    "pol",
+    "elevators",
+    "bike",
+    "kin40k",
+    "protein",
+    "tamielectric",
+    "keggdirected",
+    "keggundirected",
+)
 
 
 def source(n_rows):
@@ -84,11 +101,11 @@ def split_of(name, split):
     return values[~test], values[test]
 
 
-def set_trial(name, split, cv, clock):
+def set_trial(name, split, gammas, clock):
     """Errors of a split."""
     train, test = split_of(name, split)
     features = FourierFeatures(SET_COLUMNS, random_state=split)
-    model = KernelRidgeRegressor(features, gammas="auto", cv=cv)
+    model = KernelRidgeRegressor(features, gammas=gammas, cv="evidence")
     start = clock()
     model.fit(train[:, :-1], train[:, -1])
     seconds = clock() - start
@@ -96,57 +113,44 @@ def set_trial(name, split, cv, clock):
     return {
         "set": name,
         "split": split,
-        "cv": cv,
+        "n_train": len(train),
+        "n_features": train.shape[1] - 1,
+        "columns": SET_COLUMNS,
+        "gammas": gammas,
         "rmse": round(float(np.sqrt(np.mean((mean - test[:, -1]) ** 2))), 4),
         "nlpd": round(nlpd(test[:, -1], mean, std), 4),
         "seconds": round(seconds, 2),
-        "gamma": round(float(model.features_.gamma_), 6),
-        "n_gammas": len(model.gamma_path_),
     }
 
 
 def run_sets(options):
-    """Run the splits that are not in the file yet, and print the table."""
+    """Run the splits that are not in the file yet, all sets in turn."""
     clock, limit = clock_and_limit(options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.touch()
     lines = options.out.read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    done = {(row["set"], row["split"], row["cv"]) for row in rows}
+    names = "set", "split", "gammas"
+    done = {tuple(row[k] for k in names) for row in map(json.loads, lines)}
+    end = time.perf_counter() + 60 * options.minutes
     with limit, options.out.open("a", encoding="utf-8") as out:
-        for name in options.sets:
-            for split in range(options.splits):
-                for cv in ("evidence", "gcv"):
-                    if (name, split, cv) not in done:
-                        rows.append(set_trial(name, split, cv, clock))
-                        out.write(json.dumps(rows[-1]) + "\n")
-                        out.flush()
-    print(table(rows))
-
-
-def table(rows):
-    """Means and standard deviations over splits, in Markdown."""
-    text = ["| set | splits | by | RMSE | NLPD | seconds, median |"]
-    text += ["|---|---:|---|---:|---:|---:|"]
-    for name in dict.fromkeys(row["set"] for row in rows):
-        for cv in ("evidence", "gcv"):
-            own = [row for row in rows if (row["set"], row["cv"]) == (name, cv)]
-            rmse, density = (np.array([r[k] for r in own]) for k in ("rmse", "nlpd"))
-            text.append(
-                f"| {name} | {len(own)} | {cv} | {rmse.mean():.3f} ± {rmse.std():.3f} "
-                f"| {density.mean():.3f} ± {density.std():.3f} | "
-                f"{np.median([r['seconds'] for r in own]):.1f} |"
-            )
-    return "\n".join(text)
+        every = itertools.product(range(options.splits), options.sets, options.gammas)
+        for split, name, gammas in every:
+            if (name, split, gammas) not in done and time.perf_counter() < end:
+                row = set_trial(name, split, gammas, clock)
+                print(json.dumps(row), file=out, flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("time", "sets"))
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
-    parser.add_argument("--sets", nargs="+", default=["pumadyn32nm", "parkinsons"])
+    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--minutes", type=float, default=np.inf)
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--out", type=Path, default=Path("build/evidence.jsonl"))
+    parser.add_argument("--gammas", nargs="+", default=["auto", "columns"])
+    parser.add_argument(
+        "--out", type=Path, default=Path("docs/results/evidence/trials.jsonl")
+    )
     add_clock(parser)
     options = parser.parse_args()
     print(platform.processor() or platform.machine(), platform.python_version(), "\n")

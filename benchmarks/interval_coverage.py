@@ -1,32 +1,34 @@
 """Do intervals cover what they say, for every selection and adaptation?
 
 Twenty tasks, ten made up with known noise and ten data sets, are fitted to n rows drawn
-at random; new rows say how often the intervals of CV+ and of ``return_std`` cover, at
-80, 90 and 95 %. Small fits are repeated with other rows and draws, since the coverage
-of a single one of n rows has a standard deviation of about ``sqrt(c (1 - c) / n)``. For
-plain features each repetition also runs MAPIE's CV+ on the same folds (where it is
-installed), and compares the time of a fit with and without ``intervals=True``, in turn.
+at random; new rows say how often the intervals of CV, of CV+ and of ``return_std``
+cover, at 80, 90 and 95 %, and for features that look at ``y`` split intervals, in the
+mean over which fold is the first. Small fits are repeated with other rows and draws,
+since the coverage of a single one has a standard deviation of about ``sqrt(c (1 - c) /
+n)``. In the first of them, up to 5,000 rows, MAPIE's CV+ runs on the same models of the
+same folds (where it is installed). For plain features each trial also compares the time
+of a fit with and without ``intervals=True``, in turn.
 
 Results go line by line to ``--out``; a run goes on where another was stopped, and
-``--report`` makes the table of all of them. The data sets are looked for in
-``$SURFF_DATA`` and its folder ``uci``; tasks that are not there are left out by name.
+``python tools/reproduction.py`` makes the table of all of them. The data sets are
+looked for in ``$SURFF_DATA`` and its folder ``uci``; tasks that are not there are left
+out by name.
 
-Run: ``python benchmarks/interval_coverage.py --one-thread --minutes 30``.
+Run: ``python benchmarks/interval_coverage.py --one-thread --minutes 30``, and the same
+with ``--columns 256 --tasks sine linear product step noise --sizes 200 1000 5000``.
 """
 
 import argparse
+import itertools
 import json
 import os
-import platform
 import time
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import norm
-from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import Ridge
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
 
 from paired import add_clock, clock_and_limit
 from surff import FourierFeatures, KernelRidgeRegressor
@@ -34,14 +36,17 @@ from surff import FourierFeatures, KernelRidgeRegressor
 #: Nominal coverages.
 LEVELS = (0.8, 0.9, 0.95)
 
-#: Columns of every map.
-COLUMNS = 64
+#: Where results go.
+OUT = Path("docs/results/intervals/trials.jsonl")
 
-#: New rows that a fit is judged by.
-NEW_ROWS = 4000
+#: New rows that a fit is judged by, and how many of them MAPIE's intervals.
+NEW_ROWS, MAPIE_ROWS = 2000, 1000
+
+#: Most rows of a fit that MAPIE sees: it holds a number for each pair of rows.
+MAPIE_MOST = 5000
 
 #: Repetitions at each number of rows.
-REPEATS = {200: 8, 1000: 2, 5000: 1, 40_000: 1}
+REPEATS = {200: 8, 1000: 3, 5000: 2, 40_000: 1}
 
 #: Parameters of the features of each method.
 METHODS = {
@@ -150,52 +155,101 @@ def share(lower, upper, y):
     return float(np.mean((lower <= y) & (y <= upper)))
 
 
+class Fitted(RegressorMixin, BaseEstimator):
+    """The model that a fit found for some training rows, for MAPIE to ask."""
+
+    def __init__(self, predictors=None):
+        self.predictors = predictors
+
+    def __sklearn_clone__(self):
+        return Fitted(self.predictors)
+
+    def fit(self, X, y):
+        self.predict_ = self.predictors.get(X.tobytes(), self.predictors[None])
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X):
+        return self.predict_(X)
+
+
 def mapie_of(model, X, y, new, cv):
-    """Bounds of MAPIE's CV+ by the same features, alpha and folds; None without it."""
+    """Bounds of MAPIE's CV+ by the models of the same folds; None without it."""
     try:
         from mapie.regression import CrossConformalRegressor
     except ImportError:
         return None
-    pipe = make_pipeline(FrozenEstimator(model.features_), Ridge(model.alpha_))
-    theirs = CrossConformalRegressor(pipe, confidence_level=list(LEVELS), cv=cv)
+    folds = model.fold_models_.predictor(model.features_, X.dtype)
+    predictors = {
+        X[train].tobytes(): lambda rows, f=f: folds(rows)[:, f, 0, 0]
+        for f, (train, _) in enumerate(cv.split(X))
+    }
+    theirs = CrossConformalRegressor(
+        Fitted({**predictors, None: model.predict}),
+        confidence_level=list(LEVELS),
+        cv=cv,
+    )
     _, bounds = theirs.fit_conformalize(X, y).predict_interval(new)
     return np.moveaxis(bounds, 2, 0)
 
 
-def trial(rows, n, method, seed, clock):
-    """One fit: coverages and widths of each level, and times."""
+def of_each_fold(model, new, y):
+    """Mean coverage and width of split intervals, with each fold in turn the first."""
+    models = model.fold_models_
+    away = np.abs(
+        y[:, None] - models.predictor(model.features_, new.dtype)(new)[:, :, 0, 0]
+    )
+    parts = np.split(models.values, models.starts[1:-1])
+    places = [[int(np.ceil(c * (len(part) + 1))) - 1 for c in LEVELS] for part in parts]
+    radii = np.array([part[place] for part, place in zip(parts, places, strict=True)])
+    inside = [float(np.mean(away <= radii[:, i])) for i in range(len(LEVELS))]
+    return inside, float(2.0 * radii[:, 1].mean())
+
+
+def judged(bounds, y):
+    """Coverage of each level, and mean width at 90 %."""
+    lower, upper = bounds[1]
+    return [share(*pair, y) for pair in bounds], float(np.mean(upper - lower))
+
+
+def trial(rows, n, method, seed, columns, clock):
+    """One fit: coverages of each level, widths at 90 %, and times."""
     rng = np.random.default_rng([seed, n])
     X, y = rows(n + NEW_ROWS, rng)
     X, y, new, y_new = X[:n], y[:n], X[n:], y[n:]
     cv = KFold(5, shuffle=True, random_state=seed)
-    features = FourierFeatures(COLUMNS, random_state=seed, **METHODS[method])
+    features = FourierFeatures(columns, random_state=seed, **METHODS[method])
     model = KernelRidgeRegressor(features, cv=cv, intervals=True)
-    plain = KernelRidgeRegressor(features, cv=cv)
+    row = {}
     if method == "plain":
+        plain = KernelRidgeRegressor(features, cv=cv)
         model.fit(X, y)  # compiles, and warms the caches
         start = clock()
         plain.fit(X, y)
-        without = clock() - start
-    start = clock()
-    model.fit(X, y)
-    row = {"fit": clock() - start}
-    start = clock()
-    bounds = [model.predict_interval(new, level) for level in LEVELS]
-    row["predict"] = clock() - start
-    row["coverage"] = [share(*pair, y_new) for pair in bounds]
-    row["width"] = [float(np.mean(upper - lower)) for lower, upper in bounds]
+        middle = clock()
+        model.fit(X, y)
+        row["fit_ratio"] = (clock() - middle) / (middle - start)
+    else:
+        model.fit(X, y)
+    for name, how in (("cv", "cv"), ("plus", "cv+")):
+        bounds = [model.predict_interval(new, level, how) for level in LEVELS]
+        row[name], row[f"{name}_width"] = judged(bounds, y_new)
+    if method != "plain":
+        row["split"], row["split_width"] = of_each_fold(model, new, y_new)
     mean, std = model.predict(new, return_std=True)
     sides = [norm.ppf(0.5 + level / 2) * std for level in LEVELS]
-    row["std_coverage"] = [share(mean - side, mean + side, y_new) for side in sides]
-    row["std_width"] = [float(2 * np.mean(side)) for side in sides]
-    if method == "plain":
-        row["fit_ratio"] = row["fit"] / without
-        start = clock()
-        theirs = mapie_of(model, X, y, new, cv)
+    bounds = [(mean - side, mean + side) for side in sides]
+    row["std"], row["std_width"] = judged(bounds, y_new)
+    if seed == 0 and n <= MAPIE_MOST:
+        some, y_some = new[:MAPIE_ROWS], y_new[:MAPIE_ROWS]
+        theirs = mapie_of(model, X, y, some, cv)
         if theirs is not None:
-            row["mapie_time"] = clock() - start
-            row["mapie_width"] = [float(np.mean(b[:, 1] - b[:, 0])) for b in theirs]
-            row["mapie_coverage"] = [share(b[:, 0], b[:, 1], y_new) for b in theirs]
+            ours = model.predict_interval(some, LEVELS[1], "cv+")
+            found = judged(np.moveaxis(theirs, 2, 1), y_some)
+            row["mapie"], row["mapie_width"] = found
+            row["mapie_off"] = float(np.abs(theirs[1].T - ours).max())
+            ours = model.predict_interval(some, LEVELS[1])
+            row["mapie_ratio"] = float(np.mean(ours[1] - ours[0]) / found[1])
     return row
 
 
@@ -207,20 +261,20 @@ def run(options):
     found = tasks(options.tasks)
     with limit, options.out.open("a", encoding="utf-8") as out:
         for n in options.sizes:
-            for method in options.methods:
-                for name, (rows, most, gaussian) in found.items():
-                    if most < n + NEW_ROWS:
-                        continue
-                    for seed in range(REPEATS[n]):
-                        row = {"task": name, "n": n, "method": method, "seed": seed}
-                        if key(row) in done:
-                            continue
-                        if time.perf_counter() > end:
-                            return
-                        row["gaussian"] = gaussian
-                        row.update(trial(rows, n, method, seed, clock))
-                        out.write(json.dumps(rounded(row)) + "\n")
-                        out.flush()
+            # Seed after seed, so that a run that is stopped has all methods and tasks.
+            every = itertools.product(range(REPEATS[n]), options.methods, found)
+            for seed, method, name in every:
+                rows, most, gaussian = found[name]
+                row = {"task": name, "n": n, "method": method, "seed": seed}
+                row["columns"] = options.columns
+                if most < n + NEW_ROWS or key(row) in done:
+                    continue
+                if time.perf_counter() > end:
+                    return
+                row["gaussian"] = gaussian
+                row.update(trial(rows, n, method, seed, options.columns, clock))
+                out.write(json.dumps(rounded(row)) + "\n")
+                out.flush()
 
 
 def rounded(row):
@@ -235,7 +289,7 @@ def rounded(row):
 
 
 def key(row):
-    return row["task"], row["n"], row["method"], row["seed"]
+    return tuple(row[k] for k in ("task", "n", "method", "seed", "columns"))
 
 
 def stored(path):
@@ -245,88 +299,18 @@ def stored(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def cells(rows, name):
-    """Mean of a quantity over the repetitions of each task, shape (n_tasks, 3)."""
-    by_task = {}
-    for row in rows:
-        if name in row:
-            by_task.setdefault(row["task"], []).append(row[name])
-    return np.array([np.mean(values, axis=0) for values in by_task.values()])
-
-
-def line(rows, name):
-    """Mean coverage over tasks, and the cell that is farthest off, of each level."""
-    found = 100 * cells(rows, name)
-    if not len(found):
-        return ["-"] * len(LEVELS)
-    off = found - 100 * np.array(LEVELS)
-    worst = off[np.abs(off).argmax(axis=0), np.arange(len(LEVELS))]
-    means = found.mean(axis=0)
-    return [f"{a:.1f} ({b:+.1f})" for a, b in zip(means, worst, strict=True)]
-
-
-def report(rows):
-    """The tables in Markdown."""
-    head = "80 % | 90 % | 95 %"
-    text = ["Mean coverage over tasks, in parentheses the task that is farthest off.\n"]
-    for name, title, some in (
-        ("coverage", "CV+, all tasks", rows),
-        ("std_coverage", "`return_std`, Gaussian noise", only_gaussian(rows)),
-        ("std_coverage", "`return_std`, all tasks", rows),
-    ):
-        text += [f"\n## {title}\n", f"| method | n | tasks | trials | {head} |"]
-        text += ["|---|---:|---:|---:|---:|---:|---:|"]
-        for method in METHODS:
-            for n in REPEATS:
-                own = [r for r in some if (r["method"], r["n"]) == (method, n)]
-                if own:
-                    n_tasks = len({row["task"] for row in own})
-                    found = [method, n, n_tasks, len(own), *line(own, name)]
-                    text.append(f"| {' | '.join(map(str, found))} |")
-    text += ["\n## Plain features against MAPIE and against a fit without intervals\n"]
-    text += ["| n | width / MAPIE's, 90 %: median, largest | largest difference of "]
-    text[-1] += "coverage | MAPIE's time / ours, median | fit with / without: median, "
-    text[-1] += "largest |"
-    text += ["|---:|---:|---:|---:|---:|"]
-    for n in REPEATS:
-        own = [r for r in rows if r["n"] == n and "mapie_width" in r]
-        if own:
-            text.append(against_mapie(n, own))
-    return "\n".join(text) + "\n"
-
-
-def only_gaussian(rows):
-    return [row for row in rows if row["gaussian"]]
-
-
-def against_mapie(n, rows):
-    """A row of the last table."""
-    ratios = [row["width"][1] / row["mapie_width"][1] for row in rows]
-    pairs = [np.subtract(r["coverage"], r["mapie_coverage"]) for r in rows]
-    fits = [row["fit_ratio"] for row in rows]
-    times = [row["mapie_time"] / (row["fit"] + row["predict"]) for row in rows]
-    return (
-        f"| {n} | {np.median(ratios):.4f}, {max(ratios):.4f} | "
-        f"{100 * np.abs(pairs).max():.2f} points | {np.median(times):.1f} | "
-        f"{np.median(fits):.2f}, {max(fits):.2f} |"
-    )
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[*REPEATS])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=[*METHODS])
     parser.add_argument("--tasks", nargs="+", default=[])
     parser.add_argument("--minutes", type=float, default=np.inf)
-    parser.add_argument("--out", type=Path, default=Path("build/coverage.jsonl"))
-    parser.add_argument("--report", action="store_true", help="print the tables only")
+    parser.add_argument("--columns", type=int, default=64)
+    parser.add_argument("--out", type=Path, default=OUT)
     add_clock(parser)
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    if not options.report:
-        run(options)
-    print(f"{platform.processor() or platform.machine()}, {platform.python_version()}")
-    print(report(stored(options.out)))
+    run(options)
 
 
 if __name__ == "__main__":

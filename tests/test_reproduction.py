@@ -68,6 +68,31 @@ def test_a_changed_result_changes_the_page(tool, docs):
     assert "magic04 8d QMC +4.9" in changed
 
 
+@pytest.mark.parametrize(
+    ("page", "trials", "name"),
+    [
+        ("intervals.md", "intervals", "cv"),
+        ("uncertainty.md", "intervals", "std"),
+        ("uncertainty.md", "evidence", "nlpd"),
+    ],
+)
+def test_a_changed_trial_changes_the_pages_on_intervals(
+    tool, tmp_path, page, trials, name
+):
+    for own in ("intervals", "evidence"):
+        (tmp_path / own).mkdir()
+        shutil.copy(ROOT / "docs" / "results" / own / "trials.jsonl", tmp_path / own)
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    assert tool.filled(page, text, tool.Results(tmp_path)) == text
+    path = tmp_path / trials / "trials.jsonl"
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    for row in rows:
+        of_one = trials == "evidence"
+        row[name] = row[name] + 0.1 if of_one else [c + 0.1 for c in row[name]]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    assert tool.filled(page, text, tool.Results(tmp_path)) != text
+
+
 def test_a_page_without_its_blocks_is_refused(tool):
     with pytest.raises(ValueError, match=r"accuracy.md must have the blocks"):
         tool.filled("accuracy.md", "# No block", None)

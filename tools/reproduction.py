@@ -1,10 +1,11 @@
 """The tables and numbers of the pages on results, made from the stored trials.
 
 ``python tools/reproduction.py`` renders the tables of ``docs/results`` again and writes
-the blocks of ``docs/reproduction.md``, ``accuracy.md`` and ``methods.md``, between the
-lines ``<!-- numbers: NAME -->`` and ``<!-- end -->``; nothing runs again.
-``--pictures`` draws the pictures, too. ``--check`` writes nothing and fails where a
-file does not say what the trials say; a test does the same.
+the blocks of ``docs/reproduction.md``, ``accuracy.md``, ``methods.md``,
+``intervals.md`` and ``uncertainty.md``, between the lines ``<!-- numbers: NAME -->``
+and ``<!-- end -->``; nothing runs again. ``--pictures`` draws the pictures, too.
+``--check`` writes nothing and fails where a file does not say what the trials say; a
+test does the same.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 
+import interval_tables
 import numpy as np
 from scipy import stats
 
@@ -783,6 +785,14 @@ BLOCKS: dict[str, dict[str, Callable[[Results], str]]] = {
         "sizes": sizes,
     },
     "methods.md": {"methods": methods},
+    "intervals.md": {
+        "coverage": lambda results: interval_tables.coverage(results.root),
+        "time": lambda results: interval_tables.fit_ratios(results.root),
+    },
+    "uncertainty.md": {
+        "deviations": lambda results: interval_tables.deviations(results.root),
+        "evidence": lambda results: interval_tables.evidence(results.root),
+    },
 }
 
 BLOCK = re.compile(r"(<!-- numbers: (\S+) -->\n\n).*?<!-- end -->", re.DOTALL)

@@ -1,0 +1,141 @@
+"""Blocks of the pages on intervals and uncertainty, made from the stored trials.
+
+`reproduction.py` writes them; ``benchmarks/interval_coverage.py`` and ``evidence.py``
+run the trials.
+"""
+
+import itertools
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from surff.experiments import Table
+
+#: Nominal coverages in percent.
+LEVELS = (80, 90, 95)
+
+#: Kinds of features in the order of the tables.
+METHODS = ("plain", "surrogate", "residual", "gradient", "auto")
+
+#: Columns of the maps whose intervals are compared.
+COLUMNS = 64
+
+
+def rows_of(root: Path, name: str) -> list[dict]:
+    """Stored trials of a directory of ``docs/results``."""
+    text = (root / name / "trials.jsonl").read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def table(header: list[str], body: list[list[str]], n_labels: int) -> str:
+    """A table as lines of Markdown."""
+    return "\n".join(Table(header, body, n_labels=n_labels).markdown())
+
+
+def groups(rows: Iterable[dict], *names: str) -> dict[tuple, list[dict]]:
+    """Rows by the values of some of their names, in the order of the rows."""
+    found: dict[tuple, list[dict]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return found
+
+
+def off(rows: list[dict], kind: str) -> np.ndarray:
+    """Points by which each task covers more than it says, shape (n_tasks, 3)."""
+    of_task = groups(rows, "task").values()
+    means = [np.mean([row[kind] for row in own], axis=0) for own in of_task]
+    return 100.0 * np.array(means) - LEVELS
+
+
+def levels(rows: list[dict], kind: str) -> list[str]:
+    """Mean coverage of the tasks and the farthest task, of each level."""
+    found = off(rows, kind)
+    worst = found[np.abs(found).argmax(axis=0), np.arange(len(LEVELS))]
+    means = found.mean(axis=0) + LEVELS
+    return [f"{a:.1f} ({b:+.1f})" for a, b in zip(means, worst, strict=True)]
+
+
+def coverage(root: Path) -> str:
+    """Coverage and width of CV and split beside CV+, for every kind of features."""
+    every = [row for row in rows_of(root, "intervals") if row["columns"] == COLUMNS]
+    every.sort(key=lambda row: (METHODS.index(row["method"]), row["n"]))
+    body = []
+    found: dict[str, list[np.ndarray]] = {"default": [], "cv": [], "plus": []}
+    for (method, n), own in groups(every, "method", "n").items():
+        default = "cv" if method == "plain" else "split"
+        ratio = np.mean([row[f"{default}_width"] / row["plus_width"] for row in own])
+        n_tasks = len({row["task"] for row in own})
+        shape = [method, f"{n:,}", f"{n_tasks}", f"{len(own)}"]
+        kinds = (levels(own, kind) for kind in (default, "cv", "plus"))
+        body.append([*shape, *itertools.chain(*kinds), f"{ratio:.3f}"])
+        for name in found:
+            found[name].append(off(own, default if name == "default" else name))
+    names = "default", "CV", "CV+"
+    head = [f"{name} {level} %" for name in names for level in LEVELS]
+    header = ["features", "n", "tasks", "trials", *head, "width, default / CV+"]
+
+    def said(name):
+        parts = found[name]
+        away = np.abs(np.concatenate(parts)).ravel()
+        means = max(np.abs(part.mean(axis=0)).max() for part in parts)
+        return (
+            f"its means over tasks are off by {means:.1f} points at most, its farthest "
+            f"task by {away.max():.1f}, and {np.sum(away > 4.0)} of {len(away)} cells "
+            "by more than 4"
+        )
+
+    theirs = [row for row in every if "mapie" in row]
+    away = max(row["mapie_off"] for row in theirs)
+    return (
+        f"{table(header, body, 2)}\n\n"
+        f"The default: {said('default')}. CV: {said('cv')}. CV+: {said('plus')}. "
+        f"MAPIE's CV+ on the same models of the same folds, in {len(theirs)} trials, "
+        f"has the bounds of CV+ here to {away:.0e}: what it covers too much is a "
+        "property of CV+."
+    )
+
+
+def deviations(root: Path) -> str:
+    """Coverage of ``return_std`` where noise is Gaussian."""
+    every = [row for row in rows_of(root, "intervals") if row["gaussian"]]
+    every.sort(key=lambda r: (r["columns"], METHODS.index(r["method"]), r["n"]))
+    body, far = [], {}
+    for (columns, method, n), own in groups(every, "columns", "method", "n").items():
+        shape = [f"{columns}", method, f"{n:,}", f"{len(own)}"]
+        body.append([*shape, *levels(own, "std")])
+        far.setdefault(columns, []).append(np.abs(off(own, "std")).max())
+    header = ["columns", "features", "n", "trials", *(f"{level} %" for level in LEVELS)]
+    said = ", ".join(f"{max(own):.1f} with {c} columns" for c, own in far.items())
+    return f"{table(header, body, 3)}\n\nThe farthest task, in points: {said}."
+
+
+def fit_ratios(root: Path) -> str:
+    """Time of a fit with intervals over that of one without."""
+    plain = [row for row in rows_of(root, "intervals") if "fit_ratio" in row]
+    plain.sort(key=lambda r: (r["columns"], r["n"]))
+    body = [
+        [f"{columns}", f"{n:,}", f"{np.median([r['fit_ratio'] for r in own]):.2f}"]
+        for (columns, n), own in groups(plain, "columns", "n").items()
+    ]
+    return table(["columns", "n", "fit with intervals / without"], body, 2)
+
+
+def evidence(root: Path) -> str:
+    """Errors and densities of Gaussian processes by the evidence."""
+    every = rows_of(root, "evidence")
+    every.sort(key=lambda row: (row["n_train"], row["gammas"]))
+    body = []
+    for (name, gammas), own in groups(every, "set", "gammas").items():
+        rmse, nlpd = (np.array([row[k] for row in own]) for k in ("rmse", "nlpd"))
+        first = own[0]
+        shape = [f"{first['n_train']:,}", f"{first['n_features']}", f"{len(own)}"]
+        values = [f"{a.mean():.3f}" for a in (rmse, nlpd)]
+        if len(own) > 1:
+            pairs = zip(values, (rmse, nlpd), strict=True)
+            values = [f"{mean} ± {a.std():.3f}" for mean, a in pairs]
+        seconds = np.median([row["seconds"] for row in own])
+        body.append([name, gammas, *shape, *values, f"{seconds:.1f}"])
+    header = ["set", "gammas", "rows", "inputs", "splits", "RMSE", "NLPD", "seconds"]
+    return table(header, body, 2)
