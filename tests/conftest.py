@@ -73,7 +73,8 @@ def two_threads():
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threads, "_n_cpus", lambda: 2)
-        patch.setattr(threads, "_trusted_limits", lambda: [2])
+        patch.setattr(threads, "_trusted_limits", lambda: [2] * len(threads._blas()))
+        patch.setattr(threads, "_owed", None)  # what a pass leaves goes with it
         patch.setattr(threads, "_set_blas_limits", lambda limits: None)
         yield
 
