@@ -52,6 +52,8 @@ KINDS = {
     "auto": "auto",
     "bag": LeafHeads(n_trees=4),
     "boost": LeafHeads(n_trees=4, combine="boost"),
+    "bag1024": LeafHeads(1024, n_trees=4),
+    "boost1024": LeafHeads(1024, n_trees=4, combine="boost"),
 }
 
 

@@ -482,7 +482,7 @@ def common_left_out(
 ) -> np.ndarray:
     r"""Residuals of each row by the ridge fit to all the others, without leaves.
 
-    With the leverage :math:`h_i = w_i (z_i^	op (G + lpha I)^{-1} z_i + 1 / n)` of
+    With the leverage :math:`h_i = w_i (z_i^\top (G + \alpha I)^{-1} z_i + 1 / n)` of
     centred features they are :math:`r_i / (1 - h_i)`; a row is left out with its whole
     weight.
 
@@ -541,7 +541,7 @@ def joint_left_out(
     r"""Residuals of each row by the joint fit to all the others, the tree fixed.
 
     With :math:`P = (A_l + a I)^{-1}` and the matrix S of the common head's equations
-    the leverage is :math:`z^	op (P + a^2 P S^{-1} P) z`.
+    the leverage is :math:`z^\top (P + a^2 P S^{-1} P) z`.
 
     Parameters
     ----------

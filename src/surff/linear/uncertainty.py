@@ -304,7 +304,7 @@ def posterior_draws(
     -------
     coefs : ndarray of shape (n_targets, m, n_draws)
         Mean and :math:`\sigma R^{-1} g` with standard normal g, for the upper factor R
-        of :math:`G + lpha I`.
+        of :math:`G + \alpha I`.
     intercepts : ndarray of shape (n_targets, n_draws)
         What is added to the mean intercepts.
 
