@@ -7,24 +7,31 @@ the same map with the same alpha, so that differences are those of the leaves. S
 are processor time on one thread, of everything a user would wait for; bytes are those
 of the pickled model, fitted to float32 rows with ``--float32``. ``--splits`` compares
 what trees may split on; ``--predict`` times predictions with and without leaves.
+``--classes FOLDER`` takes sets ``NAME.csv.xz`` with a header and all classes of their
+last column, 80 percent of the rows to train; ``--peer`` adds tuned boosting, fitted as
+`surff benchmark` does, and ``--json FILE`` appends the rows of the table to a file.
 
     python benchmarks/leaves.py california-housing covtype --trials 0
 """
 
 import argparse
+import json
 import pickle
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from children import ratio
 from paired import rounds
 from surff import (
+    AutoAdaptation,
     FourierFeatures,
     KernelRidgeClassifier,
     KernelRidgeRegressor,
@@ -32,6 +39,7 @@ from surff import (
 )
 from surff.experiments import load_task
 from surff.experiments.benchmark import prepared
+from surff.experiments.peers import fit_peer
 from surff.experiments.protocol import Part
 from surff.kernels import warped
 from surff.linear import (
@@ -53,7 +61,7 @@ KINDS = {
     "bag": LeafHeads(n_trees=4),
     "boost": LeafHeads(n_trees=4, combine="boost"),
     "bag1024": LeafHeads(1024, n_trees=4),
-    "boost1024": LeafHeads(1024, n_trees=4, combine="boost"),
+    "boost16": LeafHeads(256, n_trees=16, combine="boost", learning_rate=0.3),
 }
 
 
@@ -65,11 +73,14 @@ class Problem(NamedTuple):
     classification: bool
 
 
-def load(name, trial, folder):
-    """A split of a task of the benchmark, or of a set with masks in a folder."""
-    if folder is None:
+def load(name, trial, options):
+    """A split of a task of the benchmark, or of a set in a folder."""
+    if options.classes is not None:
+        return load_classes(name, trial, options.classes)
+    if options.uci is None:
         task = load_task(name)
         return Problem(name, prepared(task, trial, 0), task.classification)
+    folder = options.uci
     rows = np.loadtxt(_text(folder / f"{name}.csv.xz"), delimiter=",")
     test = np.loadtxt(_text(folder / f"{name}.test_mask.csv.xz"), delimiter=",")
     test = test[:, trial].astype(bool)
@@ -79,6 +90,16 @@ def load(name, trial, folder):
     return Problem(name, Part(X[~test], y[~test], X[test], y[test]), False)
 
 
+def load_classes(name, trial, folder):
+    """A random split, 80 to 20, of a set with all its classes."""
+    table = pd.read_csv(folder / f"{name}.csv.xz")
+    X, y = table.iloc[:, :-1].to_numpy(np.float64), table.iloc[:, -1].to_numpy()
+    X, test_X, y, test_y = train_test_split(X, y, test_size=0.2, random_state=trial)
+    scaler = StandardScaler().fit(X)
+    part = Part(scaler.transform(X), y, scaler.transform(test_X), test_y)
+    return Problem(f"{name}, {len(np.unique(y))} classes", part, True)
+
+
 def _text(path):
     import lzma
 
@@ -86,13 +107,14 @@ def _text(path):
 
 
 def score(model, problem, dtype):
-    """Percent right, or 100 R2 and the root mean square error."""
+    """Percent right, or 100 R2, and the root mean square error of numbers."""
     X, y = problem.part.test_X.astype(dtype), problem.part.test_y
     predicted = model.predict(X)
     if problem.classification:
-        return f"{100 * np.mean(predicted == y):.2f}"
+        return {"score": 100 * float(np.mean(predicted == y))}
     error = np.mean((predicted - y) ** 2)
-    return f"{100 * (1 - error / np.var(y)):.2f} ({np.sqrt(error):.4f})"
+    r2 = 100 * float(1 - error / np.var(y))
+    return {"score": r2, "rmse": float(np.sqrt(error))}
 
 
 def model_of(problem, **parameters):
@@ -101,10 +123,11 @@ def model_of(problem, **parameters):
     return kind(keep_equations=False, **parameters)
 
 
-def common_model(problem, multiple, dtype, seed):
+def common_model(problem, dtype, seed, options):
     """The model without leaves, and its seconds."""
     d = problem.part.X.shape[1]
-    features = FourierFeatures(2 * multiple * d, adapt="auto", random_state=seed)
+    adapt = AutoAdaptation(passes=options.passes)
+    features = FourierFeatures(2 * options.multiple * d, adapt=adapt, random_state=seed)
     folds = StratifiedKFold if problem.classification else KFold
     cv = folds(5, shuffle=True, random_state=seed)
     start = time.process_time()
@@ -113,15 +136,39 @@ def common_model(problem, multiple, dtype, seed):
     return model, time.process_time() - start
 
 
+def tell(problem, trial, label, model, seconds, options):
+    """Print a row of the table, and keep it if so asked."""
+    found = score(model, problem, dtype_of(options))
+    row = {
+        "task": problem.name,
+        "trial": trial,
+        "multiple": options.multiple,
+        "passes": options.passes,
+        "leaves": label,
+        **{name: round(value, 4) for name, value in found.items()},
+        "seconds": round(seconds, 1),
+        "bytes": len(pickle.dumps(model)),
+    }
+    print("| " + " | ".join(map(str, row.values())) + " |", flush=True)
+    if options.json is not None:
+        with options.json.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def dtype_of(options):
+    """Type of the rows."""
+    return np.float32 if options.float32 else np.float64
+
+
 def compare_kinds(problem, trial, options):
-    """Print a row for the model without leaves and for each kind of them."""
-    dtype = np.float32 if options.float32 else np.float64
-    model, common_time = common_model(problem, options.multiple, dtype, trial)
-    start = f"| {problem.name}, {trial} |"
-    size = len(pickle.dumps(model))
-    print(
-        f"{start} none | {score(model, problem, dtype)} | {common_time:.1f} | {size} |"
-    )
+    """Tell of the model without leaves and of each kind of them."""
+    dtype = dtype_of(options)
+    if options.peer:
+        peer = fit_peer("boosting", problem.part, problem.classification, 4, 0, trial)
+        label = "none: boosting"
+        tell(problem, trial, label, peer.model, peer.fit_time, options)
+    model, common_time = common_model(problem, dtype, trial, options)
+    tell(problem, trial, "none", model, common_time, options)
     for name in options.kinds:
         frozen = FrozenEstimator(model.features_)
         own = model_of(
@@ -130,10 +177,8 @@ def compare_kinds(problem, trial, options):
         begin = time.process_time()
         own.fit(problem.part.X.astype(dtype), problem.part.y)
         seconds = common_time + time.process_time() - begin
-        leaves, size = own.leaves_, len(pickle.dumps(own))
-        label = f"{name}: {leaves.n_leaves}, a = {leaves.alpha:.3g}"
-        found = score(own, problem, dtype)
-        print(f"{start} {label} | {found} | {seconds:.1f} | {size} |", flush=True)
+        label = f"{name}: {own.leaves_.n_leaves}, a = {own.leaves_.alpha:.3g}"
+        tell(problem, trial, label, own, seconds, options)
 
 
 def directions(model, X):
@@ -150,7 +195,7 @@ def directions(model, X):
 
 def compare_splits(problem, trial, options):
     """Print the score of one tree on each kind of columns, at its best alpha."""
-    model, _ = common_model(problem, options.multiple, np.float64, trial)
+    model, _ = common_model(problem, np.float64, trial, options)
     X, test = problem.part.X, problem.part.test_X
     codes = np.unique(problem.part.y, return_inverse=True)[1]
     y = np.where(codes == 1, 1.0, -1.0) if problem.classification else problem.part.y
@@ -224,8 +269,12 @@ def main(argv=None):
     parser.add_argument("tasks", nargs="*")
     parser.add_argument("--trials", type=int, nargs="+", default=[0])
     parser.add_argument("--multiple", type=int, default=4)
+    parser.add_argument("--passes", type=int, default=20, help="of the adaptation")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["64", "auto"])
     parser.add_argument("--uci", type=Path)
+    parser.add_argument("--classes", type=Path)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--peer", action="store_true")
     parser.add_argument("--float32", action="store_true")
     parser.add_argument("--leaves", type=int, default=64, help="for --splits")
     parser.add_argument("--splits", action="store_true")
@@ -236,7 +285,7 @@ def main(argv=None):
             time_predictions()
         for task in options.tasks:
             for trial in options.trials:
-                problem = load(task, trial, options.uci)
+                problem = load(task, trial, options)
                 compare = compare_splits if options.splits else compare_kinds
                 compare(problem, trial, options)
 

@@ -307,6 +307,7 @@ def test_own_adaptations():
         (AgopAdaptation(factors=(1.0, -2.0)), "factors must be a positive finite"),
         (AgopAdaptation(factors=()), "factors must hold at least one number"),
         (AutoAdaptation(validation_fraction=1.0), "must lie between 0 and 1, got 1.0"),
+        (AutoAdaptation(passes=0), "passes must be an integer >= 1, got 0"),
     ],
 )
 def test_errors_name_the_argument(adapt, message):
@@ -359,6 +360,12 @@ def test_patience_ends_a_search(capsys):
 def test_steps_of_auto(n_rows, n_frequencies, expected):
     inner = SimpleNamespace(train=range(n_rows))
     assert AutoAdaptation()._n_steps(inner, n_frequencies) == expected
+
+
+def test_fewer_passes_are_fewer_steps():
+    inner = SimpleNamespace(train=range(260_000))
+    assert AutoAdaptation(passes=5)._n_steps(inner, 216) == 601  # 2,160 rows a batch
+    assert AutoAdaptation(passes=5)._n_steps(inner, 864) == 150
 
 
 def test_fixed_batches_and_alpha():

@@ -9,7 +9,13 @@ import numpy as np
 from surff.adaptation.agop import AgopAdaptation
 from surff.adaptation.base import Adaptation, Adapted
 from surff.adaptation.gradient import BATCH_ROWS, GradientAdaptation, batch_rows
-from surff.adaptation.problem import Found, InnerProblem, held_out_error, inner_problem
+from surff.adaptation.problem import (
+    Found,
+    InnerProblem,
+    checked_count,
+    held_out_error,
+    inner_problem,
+)
 from surff.backend import Array, report, time_is_up
 
 __all__ = [
@@ -33,10 +39,6 @@ FIRST_STEPS = 240
 
 #: Lengths at which the others are tried, relative to those that have been learned.
 OTHER_LENGTHS = (1.0, 0.5, 0.25)
-
-#: Passes over the rows that the steps make at least: a fit tuned by 5 folds costs as
-#: much for every few of them.
-PASSES = 20
 
 #: Fewest steps of small maps, and their learning rate.
 STEPS, RATE = 800, 0.05
@@ -87,13 +89,17 @@ class AutoAdaptation(Adaptation):
     verbose : bool, default=False
         Whether to report each score: to the logger "surff" at level INFO, or to stderr
         where nothing listens to that.
+    passes : int, default=20
+        Passes over the rows that the steps make at least, >= 1; they are most of the
+        time of a fit to many rows, where fewer do with `LeafHeads`. A fit tuned by 5
+        folds costs as much for every few of them.
 
     Notes
     -----
-    The number of steps is 20 passes over the rows, and at least 800. It is at most
+    The number of steps is ``passes`` over the rows, and at least 800. It is at most
     2,000, 600 and 12 per frequency, and the larger of 400 and 50 per frequency. Of
     s > 64 frequencies 64 move alone first, 240 steps of twice the length. The others
-    join them, and the number of such steps is 20 passes again, at least 110 and
+    join them, and the number of such steps is the ``passes`` again, at least 110 and
     800 (64 / s)^1.5, and at most 2,000; and as many again, up to four times, as long as
     the last took a quarter of the error on the rows held out away.
     """
@@ -106,11 +112,13 @@ class AutoAdaptation(Adaptation):
         validation_fraction: float = 0.1,
         dtype: str = "float32",
         verbose: bool = False,
+        passes: int = 20,
     ):
         self.warp = warp
         self.validation_fraction = validation_fraction
         self.dtype = dtype
         self.verbose = verbose
+        self.passes = passes
 
     def adapt(
         self,
@@ -221,10 +229,11 @@ class AutoAdaptation(Adaptation):
     def _n_steps(self, problem, n_frequencies):
         """Steps that pay, and that the number of frequencies allows."""
         n_rows = len(problem.train)
+        seen = checked_count("passes", self.passes) * n_rows
         if n_frequencies > FIRST:
-            passes = PASSES * n_rows // large_batch_rows(n_frequencies, n_rows)
+            passes = seen // large_batch_rows(n_frequencies, n_rows)
             least = max(LARGE_STEPS, int(STEPS * (FIRST / n_frequencies) ** 1.5))
             return min(max(passes, least), 2000)
-        passes = PASSES * n_rows // batch_rows("auto", n_frequencies, n_rows)
+        passes = seen // batch_rows("auto", n_frequencies, n_rows)
         wanted = min(max(passes, STEPS), 2000, 600 + 12 * n_frequencies)
         return min(wanted, max(50 * n_frequencies, 400))
