@@ -6,10 +6,11 @@ and the common head are fitted once, by 5 folds; every kind of leaves is then fi
 the same map with the same alpha, so that differences are those of the leaves. Seconds
 are processor time on one thread, of everything a user would wait for; bytes are those
 of the pickled model, fitted to float32 rows with ``--float32``. ``--splits`` compares
-what trees may split on; ``--predict`` times predictions with and without leaves.
-``--classes FOLDER`` takes sets ``NAME.csv.xz`` with a header and all classes of their
-last column, 80 percent of the rows to train; ``--peer`` adds tuned boosting, fitted as
-`surff benchmark` does, and ``--json FILE`` appends the rows of the table to a file.
+what trees may split on; ``--maps N`` averages N models with a map each; ``--predict``
+times predictions with and without leaves. ``--classes FOLDER`` takes sets
+``NAME.csv.xz`` with a header and all classes of their last column, 80 percent of the
+rows to train; ``--peer`` adds tuned boosting, fitted as `surff benchmark` does, and
+``--json FILE`` appends the rows of the table to a file.
 
     python benchmarks/leaves.py california-housing covtype --trials 0
 """
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
@@ -61,6 +63,10 @@ KINDS = {
     "bag": LeafHeads(n_trees=4),
     "boost": LeafHeads(n_trees=4, combine="boost"),
     "bag1024": LeafHeads(1024, n_trees=4),
+    "boost8": LeafHeads(
+        256, n_trees=8, combine="boost", learning_rate=0.3, max_features=None
+    ),
+    "bag16": LeafHeads(256, n_trees=16, min_samples_leaf=5, max_features=0.25),
     "boost16": LeafHeads(256, n_trees=16, combine="boost", learning_rate=0.3),
 }
 
@@ -123,16 +129,20 @@ def model_of(problem, **parameters):
     return kind(keep_equations=False, **parameters)
 
 
-def common_model(problem, dtype, seed, options):
-    """The model without leaves, and its seconds."""
-    d = problem.part.X.shape[1]
+def whole_model(problem, seed, options, leaves=None):
+    """Model with a map of its own, not fitted, and its alpha chosen by 5 folds."""
+    n_components = 2 * options.multiple * problem.part.X.shape[1]
     adapt = AutoAdaptation(passes=options.passes)
-    features = FourierFeatures(2 * options.multiple * d, adapt=adapt, random_state=seed)
+    features = FourierFeatures(n_components, adapt=adapt, random_state=seed)
     folds = StratifiedKFold if problem.classification else KFold
     cv = folds(5, shuffle=True, random_state=seed)
+    return model_of(problem, features=features, cv=cv, leaves=leaves)
+
+
+def fitted(model, problem, options):
+    """A model, fitted, and its seconds."""
     start = time.process_time()
-    model = model_of(problem, features=features, cv=cv)
-    model.fit(problem.part.X.astype(dtype), problem.part.y)
+    model.fit(problem.part.X.astype(dtype_of(options)), problem.part.y)
     return model, time.process_time() - start
 
 
@@ -162,23 +172,31 @@ def dtype_of(options):
 
 def compare_kinds(problem, trial, options):
     """Tell of the model without leaves and of each kind of them."""
-    dtype = dtype_of(options)
     if options.peer:
         peer = fit_peer("boosting", problem.part, problem.classification, 4, 0, trial)
         label = "none: boosting"
         tell(problem, trial, label, peer.model, peer.fit_time, options)
-    model, common_time = common_model(problem, dtype, trial, options)
+    model, common_time = fitted(whole_model(problem, trial, options), problem, options)
     tell(problem, trial, "none", model, common_time, options)
     for name in options.kinds:
         frozen = FrozenEstimator(model.features_)
         own = model_of(
             problem, features=frozen, alphas=float(model.alpha_), leaves=KINDS[name]
         )
-        begin = time.process_time()
-        own.fit(problem.part.X.astype(dtype), problem.part.y)
-        seconds = common_time + time.process_time() - begin
+        own, seconds = fitted(own, problem, options)
         label = f"{name}: {own.leaves_.n_leaves}, a = {own.leaves_.alpha:.3g}"
-        tell(problem, trial, label, own, seconds, options)
+        tell(problem, trial, label, own, common_time + seconds, options)
+
+
+def compare_averages(problem, trial, options):
+    """Tell of averages of models with a map each."""
+    bagging = BaggingClassifier if problem.classification else BaggingRegressor
+    for name in options.kinds:
+        model = whole_model(problem, trial, options, KINDS[name])
+        several = bagging(model, options.maps, bootstrap=False, random_state=trial)
+        several, seconds = fitted(several, problem, options)
+        label = f"{name}, {options.maps} maps"
+        tell(problem, trial, label, several, seconds, options)
 
 
 def directions(model, X):
@@ -195,7 +213,7 @@ def directions(model, X):
 
 def compare_splits(problem, trial, options):
     """Print the score of one tree on each kind of columns, at its best alpha."""
-    model, _ = common_model(problem, np.float64, trial, options)
+    model, _ = fitted(whole_model(problem, trial, options), problem, options)
     X, test = problem.part.X, problem.part.test_X
     codes = np.unique(problem.part.y, return_inverse=True)[1]
     y = np.where(codes == 1, 1.0, -1.0) if problem.classification else problem.part.y
@@ -269,6 +287,7 @@ def main(argv=None):
     parser.add_argument("tasks", nargs="*")
     parser.add_argument("--trials", type=int, nargs="+", default=[0])
     parser.add_argument("--multiple", type=int, default=4)
+    parser.add_argument("--maps", type=int, default=1)
     parser.add_argument("--passes", type=int, default=20, help="of the adaptation")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["64", "auto"])
     parser.add_argument("--uci", type=Path)
@@ -287,6 +306,8 @@ def main(argv=None):
             for trial in options.trials:
                 problem = load(task, trial, options)
                 compare = compare_splits if options.splits else compare_kinds
+                if options.maps > 1:
+                    compare = compare_averages
                 compare(problem, trial, options)
 
 
