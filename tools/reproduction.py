@@ -710,13 +710,15 @@ def sizes(results: Results) -> str:
 
 def leaves(results: Results) -> str:
     """Whether leaves are ever worse than none, at the same size."""
-    body, better, worse, tested = [], [], [], 0
+    body, better, worse, lower, tested = [], [], [], [], 0
     cells = results.cells_of_benchmark
     for task, multiple, method in results.scores:
         if method != "leaves" or (task, multiple, "auto") not in results.scores:
             continue
         gain, p = compare(results, task, (multiple, "leaves"), (multiple, "auto"))
         tested += not np.isnan(p)
+        if np.isnan(p) and gain < -0.05:
+            lower.append(f"{task} {size_text(multiple)} ({gain:+.2f})")
         if p < LEVEL:
             (better if gain > 0 else worse).append(f"{task} {size_text(multiple)}")
         with_, without = (cells[task, multiple, name] for name in (method, "auto"))
@@ -739,7 +741,8 @@ def leaves(results: Results) -> str:
         f"{markdown(header, body, n_labels=2)}\n\nTime and bytes are those with leaves "
         f"over those without. Of the {tested} rows that can be tested leaves are "
         f"significantly better in {len(better)} ({listed(better)}) and significantly "
-        f"worse in {len(worse)} ({listed(worse)})."
+        f"worse in {len(worse)} ({listed(worse)}). Lower means, by more than 0.05, of "
+        f"rows without a test: {listed(lower)}."
     )
 
 
