@@ -253,6 +253,20 @@ def test_folds_that_are_singular_are_no_reason_to_fail():
     assert np.isfinite(model.fit(X[few], Y[few]).predict(NEW)).all()
 
 
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("n_leaves", [2, 8])
+def test_smooth_kernels_choose_alphas_that_leaves_cannot_bear(gamma, n_leaves):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(600, 1))
+    y = np.where(x[:, 0] < 0.35, np.sin(9 * x[:, 0]), 2.2 - 2 * x[:, 0])
+    y += 0.15 * rng.normal(size=len(y))
+    features = FourierFeatures(32, gamma=gamma, random_state=0)
+    model = KernelRidgeRegressor(features, leaves=LeafHeads(n_leaves)).fit(x, y)
+    assert model.alpha_ < 1e-11
+    assert np.isfinite(model.leaves_.coef).all()
+    assert model.score(x, y) > KernelRidgeRegressor(features).fit(x, y).score(x, y)
+
+
 def test_the_same_seed_gives_the_same_model():
     leaves = LeafHeads(8, n_trees=2, random_state=3)
     one, two = (regressor(leaves).fit(X, Y).predict(NEW) for _ in range(2))

@@ -310,8 +310,8 @@ class HeldOut:
             )[0]
         if not np.isfinite(self.mean(errors[best])):
             raise SingularError(
-                "no alpha of the leaves has a solution to working precision; give "
-                "LeafHeads a larger alpha."
+                "no alpha of the leaves has a solution to working precision; increase "
+                "alphas, or make them 'auto'."
             )
         return float(start * ALPHA_STEP ** float(best)), errors[best]
 

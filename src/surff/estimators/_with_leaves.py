@@ -20,7 +20,7 @@ from surff.estimators._leaves import (
 )
 from surff.estimators._linear import LinearOnFeatures
 from surff.estimators.leaves import checked_leaves
-from surff.linear import LeafSums, add_leaf_decisions, leaf_sums_bytes
+from surff.linear import LeafSums, add_leaf_decisions, leaf_sums_bytes, least_regular
 
 __all__ = ["WithLeaves", "looks_at_rows"]
 
@@ -55,14 +55,21 @@ class WithLeaves(LinearOnFeatures):
             )
 
     def _rows_of_leaves(self, choice, X, Y, sample_weight):
-        """`Rows` to plan or fit leaves with; targets less their offset."""
+        """`Rows` to plan or fit leaves with; targets less their offset.
+
+        A leaf takes its share out of the equations of the common head: where alpha was
+        chosen below what these can bear, the least that they can stands in.
+        """
+        alphas = np.broadcast_to(np.asarray(self.alpha_), choice.data.offset.shape)
+        if isinstance(self.alphas, str):
+            alphas = np.maximum(alphas, least_regular(choice.total))
         return Rows(
             choice.data.feature_map,
             X,
             Y,
             sample_weight,
             bool(self.fit_intercept),
-            np.broadcast_to(np.asarray(self.alpha_), choice.data.offset.shape),
+            alphas,
             choice.solver,
         )
 

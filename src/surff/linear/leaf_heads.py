@@ -282,8 +282,8 @@ def singular(alpha):
     """What to say of sums that are singular to working precision."""
     return SingularError(
         "the sums of a leaf, or those left for the common head, are singular to "
-        f"working precision (alpha={alpha:.3g} for the leaves); increase the alpha of "
-        "the leaves or make it 'auto'."
+        f"working precision (alpha={alpha:.3g} for the leaves); increase alphas or the "
+        "alpha of the leaves, or make them 'auto'."
     )
 
 
