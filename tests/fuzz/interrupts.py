@@ -77,6 +77,8 @@ while counts.total() - counts["finished"] < n:
     if [lib["num_threads"] for lib in threadpoolctl.threadpool_info()] != limits:
         outcome = "threads of BLAS"
     counts[outcome] += 1
+    if counts.total() % 20 == 0:
+        print(dict(counts), flush=True)
 model.fit(X, y)
 print(dict(counts), f"slowest {latest:.2f} s, a fit {usual:.2f} s")
 sys.exit(bool(set(counts) - {"finished", "KeyboardInterrupt"}))
