@@ -465,20 +465,14 @@ class GeneralizedCrossValidation(FromEquations):
 def n_singular(equations: NormalEquations, alphas: Any, solving: Solving) -> int:
     """Number of ascending alphas, the first ones, whose system is singular.
 
-    Formulas have scores even for those. Costs one factorisation more than the answer,
-    or none where alphas are large enough for rounding errors not to matter.
+    Formulas have scores even for those. Costs one factorisation more than the answer:
+    sums over float32 blocks may be singular far above `least_regular`.
     """
     if solving.solver == "eigh":
         return 0
-    least, solver = least_regular(equations), solver_of(solving.solver)
     centred = equations.centred(solving.fit_intercept)
-    for i, alpha in enumerate(alphas):
-        if alpha >= least:
-            return i
-        (coef,) = solver(centred.gram, centred.moments[:, :1], [alpha])
-        if coef is not None:
-            return i
-    return len(alphas)
+    coefs = solver_of(solving.solver)(centred.gram, centred.moments[:, :1], alphas)
+    return next((i for i, coef in enumerate(coefs) if coef is not None), len(alphas))
 
 
 class SquaredError:
