@@ -8,6 +8,7 @@ classes come from a logistic curve fitted to predictions of left-out rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.linear_model import LogisticRegression
 
-from surff.backend import divide_by_upper, each_block, rows_of, to_numpy
+from surff.backend import divide_by_upper, each_block, row_blocks, rows_of, to_numpy
 from surff.linear.alpha_path import Split, squared_errors
 from surff.linear.normal_equations import NormalEquations
 from surff.linear.solvers import SingularError
@@ -34,6 +35,9 @@ __all__ = [
 
 #: Rows of a split that say how large the noise is; five splits tell it to a hundredth.
 NOISE_ROWS = 2**11
+
+#: Of these, how many have their features in memory at a time.
+NOISE_BLOCK = 2**8
 
 
 class Posterior(NamedTuple):
@@ -168,7 +172,6 @@ def held_out_noise(
     errors, spreads = np.zeros(len(alphas)), np.zeros(len(alphas))
     for split in splits:
         centred = split.train.centred(fit_intercept)
-        rows = None if data is None else _some_rows(split, data)
         for alpha in np.unique(alphas):
             targets = alphas == alpha
             matrix = centred.gram + alpha * np.eye(len(centred.gram))
@@ -179,27 +182,32 @@ def held_out_noise(
             coef = linalg.cho_solve((factor, False), centred.moments)
             level = centred.target_mean - centred.feature_mean @ coef
             unit = 1.0 + bool(fit_intercept) / split.train.weight_sum
-            if rows is None:
+            if data is None:
                 error = squared_errors(split.test, coef[:, None], level[None])[0]
                 spread = _sum_of_spreads(split.test, centred.feature_mean, factor)
                 spread += unit * split.test.weight_sum
             else:
-                Z, Y, weight = rows
-                half = divide_by_upper(Z - centred.feature_mean, factor)
-                share = weight / (unit + np.einsum("ij,ij->i", half, half))
-                error, spread = share @ (Y - Z @ coef - level) ** 2, weight.sum()
+                error, spread = 0.0, 0.0
+                for Z, Y, weight in _some_rows(split, data):
+                    half = divide_by_upper(Z - centred.feature_mean, factor)
+                    share = weight / (unit + np.einsum("ij,ij->i", half, half))
+                    error = error + share @ (Y - Z @ coef - level) ** 2
+                    spread += weight.sum()
             errors[targets] += error[targets].clip(min=0.0)
             spreads[targets] += spread
     return errors / spreads
 
 
 def _some_rows(split, data):
-    """Features, targets and weights of rows that a split holds out, evenly spaced."""
-    rows = split.test_rows[:: max(1, len(split.test_rows) // NOISE_ROWS)]
-    Z = to_numpy(split.feature_map(rows_of(data.X, rows))).astype(np.float64)
-    weight = data.weight(rows)
-    weight = np.ones(len(rows)) if weight is None else weight
-    return np.ascontiguousarray(Z), data.Y[rows], weight
+    """Yield features, targets and weights of rows that a split holds out."""
+    n = len(split.test_rows)
+    some = split.test_rows[np.arange(0, n, max(1, math.ceil(n / NOISE_ROWS)))]
+    for block in row_blocks(len(some), NOISE_BLOCK):
+        rows = some[block]
+        Z = to_numpy(split.feature_map(rows_of(data.X, rows))).astype(np.float64)
+        weight = data.weight(rows)
+        weight = np.ones(len(rows)) if weight is None else weight
+        yield np.ascontiguousarray(Z), data.Y[rows], weight
 
 
 def _sum_of_spreads(test, mean, factor):
