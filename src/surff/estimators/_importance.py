@@ -100,8 +100,12 @@ def importances_of_rows(
     Returns
     -------
     importances : ndarray of shape (2, n_features) or None
-        None where a number is not finite.
+        None where a number is not finite, or coefficients that somebody has set do not
+        go with the features.
     """
+    n_columns = model.features_.feature_map().n_components
+    if np.shape(model.primal_coef_)[-1:] != (n_columns,):
+        return None
     if weight is not None and not weight.any():
         weight = None
     rows = dense(rows)
