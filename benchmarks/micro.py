@@ -2,6 +2,7 @@
 
 - ``feature_map``: dense rows to columns, beside `RBFSampler` and the product alone, a
   half of `RBFSampler`'s: where that takes all of our time nothing is left to win;
+- ``transform``: into a new array, and into one that is there, beside `RBFSampler`;
 - ``sparse_rows``: the same for rows of about ten words among 100,000;
 - ``predict``: predictions, beside scikit-learn's pipeline of the same size;
 - ``serve``: one row by `predict` and by a `Predictor`, beside scikit-learn's pipeline;
@@ -83,6 +84,22 @@ def feature_map(dtype, scale):
         }
         ratios = ("RBFSampler", "surff"), ("product", "surff")
         yield Case(f"{len(X)} x {d}, {2 * s} columns", callables, ratios)
+
+
+def transform(dtype, scale):
+    """A new array of 1,024 columns, and one that is there already."""
+    for d in (14, 54):
+        X = normal(dtype, scale * 20_000, d)
+        ours = FourierFeatures(1024, gamma=0.1, random_state=0).fit(X)
+        theirs = RBFSampler(gamma=0.1, n_components=1024, random_state=0).fit(X)
+        Z = np.empty((len(X), 1024), dtype)
+        callables = {
+            "transform": lambda X=X, f=ours: f.transform(X),
+            "with out=": lambda X=X, f=ours, Z=Z: f.transform(X, out=Z),
+            "RBFSampler": lambda X=X, f=theirs: f.transform(X),
+        }
+        ratios = ("RBFSampler", "transform"), ("RBFSampler", "with out=")
+        yield Case(f"{len(X)} x {d}, 1024 columns", callables, ratios)
 
 
 def sparse_rows(dtype, scale):
@@ -270,6 +287,7 @@ BENCHMARKS = {
     function.__name__: function
     for function in (
         feature_map,
+        transform,
         sparse_rows,
         predict,
         serve,
