@@ -9,7 +9,7 @@ PEERS ?= build/peers
 A ?= HEAD~1
 B ?= HEAD
 JOBS ?= 2
-TEST_EXTRAS := test,persist,dask,report
+TEST_EXTRAS := test,dask,report
 ifdef TORCH
 TEST_EXTRAS := $(TEST_EXTRAS),torch
 endif

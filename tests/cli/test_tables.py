@@ -224,6 +224,20 @@ def test_every_compared_method_fits(files):
     assert all(row["score"] > 0.5 for row in rows)
 
 
+def test_a_model_that_cannot_be_written_is_refused_before_it_is_fitted(
+    files, tmp_path, monkeypatch
+):
+    def fit(*_, **__):
+        raise AssertionError("fitted")
+
+    monkeypatch.setattr(surff, "fit", fit)
+    command = "fit", files / "t.csv", "-t", "y", "-o", tmp_path / "m.skops"
+    monkeypatch.setattr("surff.cli.tables.find_spec", lambda name: None)
+    assert "model files need skops: pip install" in fails(*command)
+    monkeypatch.setattr("surff.cli.tables.os.access", lambda path, mode: False)
+    assert "nothing can be written to the folder" in fails(*command)
+
+
 def test_what_a_user_can_correct_is_one_line(files, tmp_path):
     table, model = files / "t.csv", files / "y.skops"
     assert "there is no such file" in fails("fit", tmp_path / "x.csv", "-t", "y")

@@ -11,11 +11,13 @@ import contextlib
 import csv
 import json
 import logging
+import os
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -152,6 +154,19 @@ def loaded(path: Path) -> Any:
     return model
 
 
+def check_model_file(path: Path) -> None:
+    """Refuse what a model could not be written to, before it is fitted."""
+    if not path.absolute().parent.is_dir():
+        raise OSError(f"{path}: there is no folder {path.parent} to write to.")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise OSError(f"{path}: nothing can be written to the folder {path.parent}.")
+    if find_spec("skops") is None:
+        raise ImportError(
+            "model files need skops: pip install 'surff[persist]', or fit without "
+            "--out."
+        )
+
+
 def target_of(model: Any, target: str | None, path: Path) -> str:
     """Target of a model, if none was named."""
     target = target or getattr(model, "account_", {}).get("target")
@@ -194,8 +209,8 @@ def fit(
     with plainly(), as_path(file) as path:
         import surff
 
-        if out is not None and not out.absolute().parent.is_dir():
-            raise OSError(f"{out}: there is no folder {out.parent} to write to.")
+        if out is not None:
+            check_model_file(out)
         model = surff.fit(
             path,
             target=target,
