@@ -178,7 +178,9 @@ def test_radial_law_is_that_of_the_norms(name, d):
     lengths = np.linalg.norm(sample, axis=1)
     assert stats.ks_2samp(norms, lengths).pvalue > LEVEL
     assert stats.ks_2samp(norms, math.sqrt(2) * lengths).pvalue < LEVEL
-    assert_array_equal(measure.radial_law(np.random.default_rng(0), 5, d), norms[:5])
+    # Vectorised functions may round the last digit by the length of the array.
+    first = measure.radial_law(np.random.default_rng(0), 5, d)
+    assert_allclose(first, norms[:5], rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", sorted(PRODUCT_MEASURES))
