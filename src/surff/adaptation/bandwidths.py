@@ -29,7 +29,7 @@ from scipy.optimize import minimize
 
 from surff.backend import feature_blocks, map_slices, rows_of, stage, time_is_up
 from surff.kernels import FourierMap
-from surff.linear import SingularError, accumulate
+from surff.linear import SingularError, accumulate, log_evidence
 
 __all__ = ["FrequencyEvidence", "column_bandwidths", "frequency_evidence"]
 
@@ -100,14 +100,12 @@ def frequency_evidence(
     inverse = linalg.cho_solve((factor, False), np.eye(2 * s))
     level = centred.target_mean - centred.feature_mean @ coef
     n_rows = total.weight_sum
-    degrees = n_rows - bool(fit_intercept)
     spread = total.target_square - n_rows * centred.target_mean**2
     misfit = spread - np.einsum("jk,jk->k", centred.moments, coef)
-    noise = np.maximum(misfit, np.finfo(np.float64).eps * spread) / degrees
+    misfit = np.maximum(misfit, np.finfo(np.float64).eps * spread)
+    noise = misfit / (n_rows - bool(fit_intercept))
     volume = 2.0 * np.log(np.diag(factor)).sum() - 2 * s * np.log(alpha)
-    value = degrees * (np.log(2.0 * np.pi * noise).sum() + k) + k * volume
-    if fit_intercept:
-        value += k * np.log(n_rows)
+    value = log_evidence(misfit, volume, n_rows, fit_intercept).sum()
     shrunk = alpha * np.sum(coef**2, axis=0) / noise
     by_log_alpha = 0.5 * (k * (2 * s - alpha * np.trace(inverse)) - shrunk.sum())
 
@@ -125,7 +123,7 @@ def frequency_evidence(
         return gradient
 
     gradient = sum(map_slices(slopes, X.shape[0], minimum=2 * s))
-    return FrequencyEvidence(-0.5 * float(value), gradient, float(by_log_alpha))
+    return FrequencyEvidence(float(value), gradient, float(by_log_alpha))
 
 
 def column_bandwidths(

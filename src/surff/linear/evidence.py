@@ -32,10 +32,40 @@ from surff.linear.criteria import (
 )
 from surff.linear.normal_equations import NormalEquations
 
-__all__ = ["FORMULAS", "Evidence", "Likelihood", "likelihood"]
+__all__ = ["FORMULAS", "Evidence", "Likelihood", "likelihood", "log_evidence"]
 
 #: Accuracy of the refined log alpha; the evidence is flat at its maximum.
 LOG_ALPHA_TOL = 1e-6
+
+
+def log_evidence(
+    misfit: np.ndarray,
+    volume: Any,
+    n_rows: float,
+    fit_intercept: bool,
+    noise: np.ndarray | None = None,
+) -> np.ndarray:
+    """Log marginal likelihood; see the module.
+
+    Parameters
+    ----------
+    misfit : ndarray
+        Values S, > 0.
+    volume : float or ndarray that broadcasts
+        Sum of the logarithms of 1 + e / alpha.
+    n_rows : float
+        Sum of weights.
+    fit_intercept : bool
+        Whether the model has an intercept.
+    noise : ndarray that broadcasts, optional
+        Noise variance, > 0; by default that of largest likelihood.
+    """
+    degrees = n_rows - bool(fit_intercept)
+    noise = misfit / degrees if noise is None else noise
+    value = degrees * np.log(2.0 * np.pi * noise) + volume + misfit / noise
+    if fit_intercept:
+        value = value + np.log(n_rows)
+    return -0.5 * value
 
 
 class Likelihood(NamedTuple):
@@ -79,13 +109,9 @@ class Likelihood(NamedTuple):
             Noise variance, > 0; by default that of largest likelihood.
         """
         alphas = np.atleast_1d(alphas)
-        misfit = self.misfit(alphas)
-        noise = misfit / self.degrees if noise is None else noise
         volume = np.log1p(self.eigenvalues[:, None] / alphas).sum(axis=0)[:, None]
-        value = self.degrees * np.log(2.0 * np.pi * noise) + volume + misfit / noise
-        if self.fit_intercept:
-            value = value + np.log(self.n_rows)
-        return -0.5 * value
+        misfit = self.misfit(alphas)
+        return log_evidence(misfit, volume, self.n_rows, self.fit_intercept, noise)
 
     def gradient(
         self, alphas: Any, noise: np.ndarray | None = None
