@@ -25,6 +25,7 @@ from surff.backend import (
     validated,
     wide_dtype,
 )
+from surff.estimators._importance import KEPT
 from surff.estimators._intervals import fold_models_of_source
 from surff.estimators._linear import checked_features, fitted_features
 from surff.estimators._rows_fit import (
@@ -274,11 +275,8 @@ class BaseKernelRidge(WithLeaves):
         equations.merge(accumulate(feature_map, X, Y - offset, sample_weight))
         data = Data(feature_map, None, None, offset, None)
         choice = choice_from_equations(self, features, data, equations, X)
-        vars(self).pop("_posterior_", None)
-        for name in ("_importances", "_importance_rows"):  # of rows that came before
-            vars(self).pop(name, None)
-        vars(self).pop("alpha_path_", None)
-        vars(self).pop("fold_models_", None)
+        for name in ("_posterior_", "alpha_path_", "fold_models_", *KEPT):
+            vars(self).pop(name, None)  # of the rows that came before
         self._take(choice, X)
         if self.leaves is not None:
             self._leaves_of_piece(choice, X, Y - offset, sample_weight)
@@ -401,7 +399,7 @@ class BaseKernelRidge(WithLeaves):
 #: Results of a fit whose names do not end in an underscore.
 PRIVATE_RESULTS = (
     *("_offset", "_multilabel", "_with_intercept", "_held_out_noise"),
-    *("_importances", "_importance_rows"),
+    *KEPT,
 )
 
 

@@ -25,6 +25,7 @@ from surff.estimators.features import FourierFeatures
 from surff.kernels import FourierMap
 
 __all__ = [
+    "KEPT",
     "FeatureImportances",
     "dense",
     "has_gradient",
@@ -33,6 +34,9 @@ __all__ = [
     "row_gradients",
     "rows_for_importances",
 ]
+
+#: What a fit keeps for the importances of columns: these, or rows to make them of.
+KEPT = "_importances", "_importance_rows"
 
 #: Most rows of a fit whose gradients are looked at: the error of the mean is then a few
 #: percent of it.

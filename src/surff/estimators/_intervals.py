@@ -460,8 +460,9 @@ class PredictsSets(_ModelsOfFolds):
             raise ValueError(f"method must be 'cv', 'split' or 'cv+', got {method!r}.")
         _check_request(coverage=coverage, method=method)
         X = self._rows_for("predict_set", X)
-        if (method or self._best_method()) != "cv+":
-            own, scores = self._one_model(X, method or self._best_method())
+        method = method or self._best_method()
+        if method != "cv+":
+            own, scores = self._one_model(X, method)
             return self._label_scores(own) <= score_quantiles(scores, coverage)
         scores = self.fold_models_.scores
         found = []

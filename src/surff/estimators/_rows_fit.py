@@ -76,7 +76,6 @@ NORM_ROWS = 256
 #: ``gammas="auto"``: bandwidths that a climb tries, as a rule, for its plan of time.
 TYPICAL_CLIMB = 5
 
-
 #: ``gammas="columns"``: most rows and components that the search looks at.
 COLUMN_ROWS, COLUMN_COMPONENTS = 2**14, 512
 
@@ -367,6 +366,8 @@ class RowsFit:
         # The same draws for every gamma: the choice is not one among random draws.
         seed = int(as_generator(features.random_state).integers(2**31))
         features.set_params(random_state=seed)
+        if isinstance(gammas, str) and gammas == "columns":
+            return self._choose_columns(features)
         best = None
 
         def score(gamma):
@@ -381,8 +382,6 @@ class RowsFit:
             progress.advance()
             return choice.score
 
-        if isinstance(gammas, str) and gammas == "columns":
-            return self._choose_columns(features)
         if isinstance(gammas, str):
             left = itertools.count(TYPICAL_CLIMB, -1)
             start = clone(features).fit_checked(self.X, self.Y, self.sample_weight)

@@ -17,6 +17,7 @@ from surff.estimators._alphas import best_alpha, checked_alphas, scored_path
 from surff.estimators._arguments import ELSEWHERE, instead_of
 from surff.estimators._atomic import all_or_nothing
 from surff.estimators._class_weight import CLASS_WEIGHT, weights_of_classes
+from surff.estimators._importance import KEPT
 from surff.estimators._intervals import PredictsSets
 from surff.estimators._linear import (
     checked_features,
@@ -193,7 +194,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
         self.class_weight = class_weight
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @all_or_nothing(private=("_importances", "_importance_rows"))
+    @all_or_nothing(private=KEPT)
     def fit(self, X: Array, y: Any, sample_weight: Any = None) -> Self:
         """Fit the feature map, choose alpha and minimise.
 
