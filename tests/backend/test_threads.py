@@ -1,11 +1,14 @@
 import contextlib
+import gc
 import multiprocessing
 import os
+import queue
 import subprocess
 import sys
 import threading
 import time
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,13 +27,9 @@ TIMEOUT = 60
 
 @pytest.fixture
 def four_threads(monkeypatch):
-    """Four threads whatever the machine: the caller's and a pool of this test's own."""
+    """Four threads whatever the machine: the caller's and three that help."""
     monkeypatch.setattr(_threads, "n_threads", lambda: 4)
     monkeypatch.setattr(_threads, "_n_cpus", lambda: 3)
-    monkeypatch.setattr(_threads, "_pool", None)
-    yield
-    if _threads._pool is not None:
-        _threads._pool.shutdown()
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 3, 4, 63, 64, 257, 1000])
@@ -85,9 +84,10 @@ def test_errors_reach_the_caller(four_threads, failing):
 @pytest.mark.parametrize("failing", [0, 4])
 def test_an_error_waits_for_the_other_threads(four_threads, failing):
     # A thread left behind would go on writing into the caller's arrays.
-    ended = []
+    begun, ended = threading.Barrier(4), []
 
     def fail(rows):
+        begun.wait(TIMEOUT)
         if rows.start == failing:
             raise ZeroDivisionError
         if rows.start == 12:
@@ -97,6 +97,36 @@ def test_an_error_waits_for_the_other_threads(four_threads, failing):
     with pytest.raises(ZeroDivisionError):
         map_slices(fail, 16, minimum=4)
     assert sorted(ended) == [start for start in (0, 4, 8, 12) if start != failing]
+
+
+def test_a_pass_without_helpers_is_done_by_its_caller(four_threads, monkeypatch):
+    monkeypatch.setattr(_threads, "_helpers", [])
+    monkeypatch.setattr(_threads, "_passes_to_help", queue.SimpleQueue())
+
+    def cannot_start(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", cannot_start)
+    here = threading.current_thread()
+    assert map_slices(lambda rows: threading.current_thread(), 4, minimum=1) == 4 * [
+        here
+    ]
+
+
+def test_an_error_of_helpers_keeps_no_arrays(four_threads):
+    array = np.zeros(3)
+    alive, barrier = weakref.ref(array), threading.Barrier(4)
+
+    def fail(rows, array=array):
+        barrier.wait(TIMEOUT)
+        if rows.start == 2:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        map_slices(fail, 4, minimum=1)
+    del array, fail
+    gc.collect()
+    assert alive() is None
 
 
 def test_results_come_in_the_order_of_the_rows(four_threads):
@@ -248,7 +278,7 @@ def test_one_thread_alone():
 
 
 SIGNALS = """
-import os, signal, threading
+import os, queue, signal, threading
 import numpy as np
 from surff.backend import threads
 
@@ -268,6 +298,8 @@ cpus, stopped = os.sched_getaffinity(0), 0
 for wait in np.random.default_rng(0).uniform(0.0, 2e-3, size=150):
     sender = threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT))
     sender.start()
+    # New threads each time: an interrupt while one starts must not keep the process.
+    threads._helpers, threads._passes_to_help = [], queue.SimpleQueue()
     try:
         inside = True
         for _ in range(100):

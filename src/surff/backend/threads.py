@@ -6,8 +6,13 @@ the end. While they run, BLAS runs single-threaded inside each of them, so nothi
 oversubscribed. The kernels of `surff.backend.trig` and BLAS release the GIL, so plain
 Python threads do. numba's parallel layers are not used: one aborts the process when two
 threads enter it at once, another does not survive a fork, and users call us from
-joblib, Dask and web servers. The pool is shared by all callers, its tasks never wait
-for one another, and a forked child builds its own.
+joblib, Dask and web servers. The threads are shared by all callers, their ranges never
+wait for one another, and a forked child starts its own.
+
+They are not those of `concurrent.futures`: an interrupt while that starts a thread
+leaves one which nobody tells to end, and the interpreter waits for it. Ours are daemons
+that are only asked to help: a pass whose helpers are busy, or not reached because
+an interrupt came first, is done by its caller.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from queue import SimpleQueue
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -33,7 +38,8 @@ __all__ = [
 ]
 
 _lock = threading.Lock()
-_pool = None
+_helpers: list[threading.Thread] = []  # at most one per CPU, all of them waiting for
+_passes_to_help: SimpleQueue[_Pass] = SimpleQueue()
 _blas_limits = None  # what BLAS was allowed before the first pass that now runs
 _owed = None  # what another library's limit, begun inside ours, will not give back
 _passes: set[object] = set()  # that run now
@@ -42,8 +48,8 @@ _here = threading.local()  # ``alone`` on threads that are to use no others
 
 def _forget_parent():
     """Drop the parent's threads and passes in a forked child, which has neither."""
-    global _lock, _pool
-    _lock, _pool = threading.Lock(), None
+    global _lock, _helpers, _passes_to_help
+    _lock, _helpers, _passes_to_help = threading.Lock(), [], SimpleQueue()
     if _passes:
         _passes.clear()
         _set_blas_limits(_blas_limits)
@@ -100,20 +106,35 @@ def single_threaded_blas() -> Iterator[None]:
             _passes.add(own)
         yield
     finally:
-        interrupt = None
-        while True:  # an interrupt waits until the limits are given back
-            try:
-                with _lock:
-                    _passes.discard(own)
-                    if not _passes and _blas_limits is not None:
-                        if any(library.num_threads != 1 for library in _blas()):
-                            _owed = _blas_limits
-                        _set_blas_limits(_blas_limits)
-                break
-            except KeyboardInterrupt as error:
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
+        _whatever_interrupts(lambda: _end_pass(own))
+
+
+def _end_pass(own):
+    """Give the limits of BLAS back if no other pass runs."""
+    global _owed
+    with _lock:
+        _passes.discard(own)
+        if not _passes and _blas_limits is not None:
+            if any(library.num_threads != 1 for library in _blas()):
+                _owed = _blas_limits
+            _set_blas_limits(_blas_limits)
+
+
+def _whatever_interrupts(function):
+    """Call ``function`` until nothing that a signal raises ends it; then raise that.
+
+    It is an interrupt, or what a handler of the caller's raises. More than a few in a
+    row are errors of the function itself.
+    """
+    error = None
+    for _ in range(20):
+        try:
+            function()
+            break
+        except BaseException as raised:
+            error = raised
+    if error is not None:
+        raise error
 
 
 def _trusted_limits():
@@ -156,12 +177,94 @@ def one_thread() -> Iterator[None]:
         _here.alone = before
 
 
-def _executor():
-    global _pool
+class _Pass:
+    """Ranges of rows, done by the caller and by those of our threads that come.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a slice.
+    slices : list of slice
+        The ``i``-th is begun on the ``i``-th of ``cpus``.
+    cpus : list of int
+        Those that the caller may use; empty where they cannot be chosen.
+    """
+
+    def __init__(self, function, slices, cpus):
+        self._function = function
+        self._cpus = cpus
+        self._left = collections.deque(enumerate(slices))
+        self._results = [None] * len(slices)
+        self._errors = []
+        self._n_begun = 0  # by other threads, and not yet ended
+        self._changed = threading.Condition()
+
+    def help(self):
+        """Do ranges until none is left; an error is the caller's, who waits for us."""
+        while (taken := self._take(1)) is not None:
+            try:
+                self._do(*taken)
+            except BaseException as error:
+                self._errors.append(error)
+                self._left.clear()
+            finally:
+                with self._changed:
+                    self._n_begun -= 1
+                    self._changed.notify_all()
+
+    def do(self):
+        """Do what is left on the caller's thread."""
+        while (taken := self._take(0)) is not None:
+            self._do(*taken)
+
+    def close(self):
+        """Begin no other range and wait for those that other threads have begun."""
+        with self._changed:
+            self._left.clear()
+            self._changed.wait_for(lambda: self._n_begun == 0)
+        self._function = None  # who comes too late to help keeps no arrays
+
+    def results(self):
+        """Results in the order of the ranges; the first error that there was."""
+        if self._errors:
+            raise self._errors.pop(0)
+        return self._results
+
+    def _take(self, n_begun):
+        with self._changed:
+            if not self._left:
+                return None
+            self._n_begun += n_begun
+            return self._left.popleft()
+
+    def _do(self, i, part):
+        self._results[i] = _start_on(self._cpus, i, self._function, part)
+
+
+def _help(passes):
+    """Help with one pass after the other, for ever."""
+    while True:
+        passes.get().help()
+
+
+def _ask_for_help(work, n_threads):
+    """Let ``n_threads`` of our threads know of a pass."""
     with _lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(_n_cpus(), thread_name_prefix="surff")
-        return _pool
+        # Counted when it runs: an interrupt leaves one more thread, never one fewer.
+        while len(_helpers) < _n_cpus():
+            thread = threading.Thread(
+                target=_help,
+                args=(_passes_to_help,),
+                name=f"surff_{len(_helpers)}",
+                daemon=True,
+            )
+            try:
+                thread.start()
+            except RuntimeError:
+                break  # no more threads here, or the interpreter ends
+            _helpers.append(thread)
+    for _ in range(n_threads):
+        _passes_to_help.put(work)
 
 
 def map_slices(
@@ -191,22 +294,16 @@ def map_slices(
     bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]
     slices = [slice(*pair) for pair in itertools.pairwise(bounds)]
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
-    futures: list[Future[Any]] = []
+    work = _Pass(function, slices, cpus)
     with single_threaded_blas():
         try:
-            for i in range(1, n_parts):
-                task = _start_on, cpus, i, function, slices[i]
-                futures.append(_executor().submit(*task))
+            _ask_for_help(work, n_parts - 1)
             with interruptible():
-                first = _start_on(cpus, 0, function, slices[0])
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+                work.do()
         finally:
             # Also after an error no thread may go on writing into the caller's arrays.
-            wait(futures)
-    return [first, *(future.result() for future in futures)]
+            _whatever_interrupts(work.close)
+    return work.results()
 
 
 @contextlib.contextmanager
