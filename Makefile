@@ -42,7 +42,7 @@ demo: $(VENV)/.cli ## the paper's table at a few sizes, in about a minute
 	$(BIN)/surff demo --out $(DEMO)
 
 test: $(VENV)/.$(TEST_EXTRAS) ## the whole test suite; TORCH=1 tests torch input too
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(COVERAGE)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --max-worker-restart 0 $(COVERAGE)
 
 lint: style rooms types ## check style, the walls between rooms, and type hints
 

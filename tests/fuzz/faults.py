@@ -22,6 +22,7 @@ from pathlib import Path
 import joblib
 import kills
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import surff
 from surff.experiments.store import KEY, ResultStore
@@ -29,6 +30,9 @@ from surff.streaming import ParquetRows, SourceError
 
 #: The result of a run that nothing happened to, or an error and nothing lost.
 RIGHT, REFUSED = "right", "refused"
+
+#: Seconds after which a process hangs.
+SECONDS = 120
 
 #: Files that were hidden and removed again by `save` have these names.
 LEFT_OVER = ".surff-*"
@@ -42,10 +46,14 @@ def model_of(size=16):
 
 
 def in_child(function):
-    """What a process says that runs a function; how it died if it did."""
+    """What a process says that runs a function; how it died if it did.
+
+    A process that hangs is ended by a signal that nothing in it handles.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
+        signal.alarm(SECONDS)
         try:
             said = function()
         except BaseException as error:
@@ -212,6 +220,11 @@ def out_of_memory(rng, folder):
     large = rng.normal(size=(2000, 3))
 
     def run():
+        # OpenBLAS waits for ever for a thread for which there is no memory.
+        with threadpool_limits(1, user_api="blas"):
+            return refit()
+
+    def refit():
         model.fit(X, y)
         before, told = joblib.hash(vars(model)), model.predict(X)
         used = pages() * resource.getpagesize()

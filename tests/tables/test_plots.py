@@ -9,6 +9,7 @@ from surff.tables import plot_evaluation, plot_importance, plots
 
 figures = pytest.importorskip("surff.experiments.figures")
 matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib.figure")
 
 
 @pytest.fixture
