@@ -24,7 +24,7 @@ import pickle
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -50,6 +50,7 @@ from surff.experiments.protocol import (
     seed_sequence,
     standardised,
 )
+from surff.experiments.registry import REGISTRY
 from surff.experiments.runner import (
     Experiment,
     Last,
@@ -98,36 +99,20 @@ class TaskDescription(NamedTuple):
     train: float = 0.5  # share of the rows for training, of random splits
     own: OwnData | None = None  # data of a user
 
+    @classmethod
+    def from_table(cls, name: str, parts: Sequence = (None,), **more: Any) -> Self:
+        """Make a task from its table in the registry."""
+        return cls(**{"dataset": name, **more}, parts=tuple(parts))
 
-#: Tasks by suite and name. Rows of EEG are one recording: after a random split the
-#: training part has the neighbours in time of every test row, so "eeg-time" keeps
-#: twenty stretches together. Columns of magic04 have heavy tails: "magic04-scores"
-#: makes them normal. cod-rna and ijcnn1 come with one division, so that trials on them
-#: differ in draws alone: "cod-rna-halves" and "ijcnn1-halves" split their training rows
-#: at random. The sets of "uci" come with ten masks of test rows; those of "extended"
-#: leave a fifth of the rows to test, as RFRBoost does on covtype's seven classes.
+
 _TASKS = {
-    "core": {
-        "eeg": TaskDescription("eeg"),
-        "eeg-time": TaskDescription("eeg", chunks=20),
-        "magic04": TaskDescription("magic04"),
-        "magic04-scores": TaskDescription("magic04", scores=True),
-        "cod-rna": TaskDescription("cod-rna", ("train", "paper-test")),
-        "cod-rna-halves": TaskDescription("cod-rna", ("train",)),
-        "covtype": TaskDescription("covtype"),
-        "letter": TaskDescription("letter"),
-        "ijcnn1": TaskDescription("ijcnn1", ("train", "test")),
-        "ijcnn1-halves": TaskDescription("ijcnn1", ("train",)),
-        "california-housing": TaskDescription("california-housing"),
-    },
-    "embedded": {name: TaskDescription(name) for name in ("breast_cancer", "digits")},
-    "uci": {
-        name: TaskDescription(name) for name, data in DATASETS.items() if data.masks
-    },
-    "extended": {
-        name: TaskDescription(name, train=0.8)
-        for name in ("diamonds", "adult", "covtype-7")
-    },
+    suite: {
+        name: TaskDescription.from_table(name, **table) for name, table in tasks.items()
+    }
+    for suite, tasks in REGISTRY["tasks"].items()
+}
+_TASKS["uci"] = {
+    name: TaskDescription(name) for name, data in DATASETS.items() if data.masks
 }
 
 #: Tasks by name; `surff.experiments.add_task` adds to them.
@@ -137,31 +122,10 @@ TASKS = {name: task for suite in _TASKS.values() for name, task in suite.items()
 SUITES = {name: tuple(suite) for name, suite in _TASKS.items()}
 
 #: Methods of surff in the benchmark.
-KERNEL_METHODS = (
-    "rff",
-    "orthogonal",
-    "sobol",
-    "leverage",
-    "surrogate",
-    "eerf",
-    "residual",
-    "agop",
-    "gradient",
-    "auto",
-    "leaves",
-    "nystroem-uniform",
-    "nystroem-rpcholesky",
-)
+KERNEL_METHODS = tuple(REGISTRY["benchmark"]["kernel_methods"])
 
 #: Peers that have no number of frequencies; they run once per split.
-WITHOUT_SIZE = (
-    "boosting",
-    "boosting-default",
-    "xgboost",
-    "lightgbm",
-    "kernel-ridge",
-    "xrfm",
-)
+WITHOUT_SIZE = tuple(REGISTRY["benchmark"]["without_size"])
 
 #: Masks of test rows that each set of the suite "uci" comes with.
 N_MASKS = 10

@@ -18,6 +18,7 @@ import numpy as np
 
 from surff.datasets import DATASETS
 from surff.experiments.methods import ABLATION, NAMES
+from surff.experiments.registry import REGISTRY
 from surff.experiments.statistics import LEVEL, summarise
 
 if TYPE_CHECKING:
@@ -34,41 +35,9 @@ __all__ = [
     "table2_figure",
 ]
 
-#: Lines of the methods. Okabe and Ito's colours are distinct in every common kind of
-#: colour blindness; markers and dashes tell the methods apart in print. Draws: one
-#: colour per family. Landmarks are grey and dashed; what is learned, and other models,
-#: have the darker colours of Tol's muted scheme.
-STYLES = {
-    "rff": {"color": "#0072B2", "marker": "o", "linewidth": 2.8},
-    "qmc": {"color": "#E69F00", "marker": "s"},
-    "leverage": {"color": "#009E73", "marker": "^", "linewidth": 2.8},
-    "surrogate": {"color": "#D55E00", "marker": "D"},
-    "rff-alpha-2s": {"color": "#56B4E9", "marker": "v", "linestyle": "--"},
-    "rff-wide": {"color": "#CC79A7", "marker": "P", "linestyle": "--"},
-    "monte_carlo": {"color": "#0072B2", "marker": "o", "linewidth": 2.8},
-    "halton": {"color": "#E69F00", "marker": "s"},
-    "sobol": {"color": "#E69F00", "marker": "D", "linewidth": 2.8},
-    "orthogonal": {"color": "#009E73", "marker": "^"},
-    "structured_orthogonal": {"color": "#009E73", "marker": "v", "linestyle": ":"},
-    "spherical_radial": {"color": "#D55E00", "marker": "P"},
-    "gauss_hermite": {"color": "#CC79A7", "marker": "X"},
-    "sparse_grid": {"color": "#CC79A7", "marker": "p", "linestyle": ":"},
-    "reweighted": {"color": "#CC79A7", "marker": "h"},
-    "modified": {"color": "#56B4E9", "marker": "*"},
-    "nystroem-uniform": {"color": "#666666", "marker": "o", "linestyle": "--"},
-    "nystroem-leverage": {"color": "#666666", "marker": "^", "linestyle": "--"},
-    "nystroem-rpcholesky": {"color": "#666666", "marker": "D", "linestyle": "--"},
-    "nystroem-kmeans": {"color": "#666666", "marker": "s", "linestyle": "--"},
-    "residual": {"color": "#999933", "marker": "s"},
-    "gradient": {"color": "#44AA99", "marker": "v"},
-    "auto": {"color": "#AA4499", "marker": "o", "linewidth": 2.8},
-    "leaves": {"color": "#CC6677", "marker": "v", "linewidth": 2.8},
-    "boosting": {"color": "#332288", "marker": "s", "linestyle": ":"},
-    "xgboost": {"color": "#117733", "marker": "^", "linestyle": ":"},
-    "xrfm": {"color": "#882255", "marker": "D", "linestyle": ":"},
-    "mlp": {"color": "#222222", "marker": "x", "linestyle": "--"},
-    "kernel-ridge": {"color": "#661100", "marker": "P", "linestyle": "-."},
-}
+#: Lines of the methods: colours that are distinct in every common kind of colour
+#: blindness, and markers and dashes for print.
+STYLES: dict[str, dict[str, Any]] = REGISTRY["styles"]
 
 #: Line of a method of a user.
 OWN_STYLE = {"color": "#000000", "marker": "*", "linestyle": "-."}
@@ -209,10 +178,7 @@ def methods_figure(cells: Mapping, dataset: str) -> Figure:
 
 
 #: Methods whose lines in the benchmark are named; the others are grey, but the best.
-NAMED = (
-    *("rff", "surrogate", "residual", "gradient", "auto", "nystroem-rpcholesky"),
-    *("mlp", "leaves", "boosting", "xgboost", "xrfm", "kernel-ridge"),
-)
+NAMED = REGISTRY["benchmark"]["named"]
 
 #: Lines of the benchmark's other methods.
 BENCHMARK_GREY = {"color": "#bbbbbb", "marker": ".", "linewidth": 1.0, "zorder": 1}

@@ -23,6 +23,7 @@ from surff import (
     RidgeLeverage,
     SurrogateLeverage,
 )
+from surff.experiments.registry import REGISTRY
 
 __all__ = [
     "ABLATION",
@@ -46,55 +47,28 @@ __all__ = [
     "why_not",
 ]
 
+_GROUPS: dict[str, dict[str, str]] = REGISTRY["methods"]
+
 #: The paper's methods in the order of its table, with their printed names.
-METHODS = {
-    "rff": "RFF",
-    "qmc": "QMC",
-    "leverage": "leverage-RFF",
-    "surrogate": "surrogate (paper)",
-}
+METHODS = _GROUPS["paper"]
 
 #: Rows of the ablation, ``published`` only.
-ABLATION = {"rff-alpha-2s": "RFF, alpha / (2 s)", "rff-wide": "RFF, wide alpha grid"}
+ABLATION = _GROUPS["ablation"]
 
 #: Draws besides those of the paper's methods: values of ``draw``.
-DRAWS = {
-    "sobol": "Sobol",
-    "orthogonal": "orthogonal",
-    "structured_orthogonal": "structured (SORF)",
-    "spherical_radial": "spherical-radial",
-    "gauss_hermite": "Gauss-Hermite",
-    "sparse_grid": "sparse grid",
-    "reweighted": "re-weighted",
-    "modified": "modified RFF",
-}
+DRAWS = _GROUPS["draws"]
 
 #: Selections besides those of the paper's methods.
-SELECTIONS = {
-    "surrogate-ridge": "surrogate with n I (q~)",
-    "eerf": "EERF",
-    "alignment": "alignment (LKRF)",
-    "compression": "compression (GIGA)",
-    "residual": "residual stages",
-}
+SELECTIONS = _GROUPS["selections"]
 
 #: Adaptations: values of ``adapt``.
-ADAPTATIONS = {
-    "agop": "AGOP",
-    "gradient": "learned frequencies",
-    "auto": "adapted (auto)",
-}
+ADAPTATIONS = _GROUPS["adaptations"]
 
 #: Maps of these adaptations with leaf heads on top, for the benchmark.
-WITH_LEAVES = {"leaves": "adapted, with leaves"}
+WITH_LEAVES = _GROUPS["with_leaves"]
 
 #: Rules that choose Nystrom landmarks: values of ``landmarks``.
-LANDMARKS = {
-    "uniform": "Nystrom uniform",
-    "leverage": "Nystrom leverage",
-    "rpcholesky": "Nystrom RPCholesky",
-    "kmeans": "Nystrom k-means",
-}
+LANDMARKS = _GROUPS["landmarks"]
 
 _NYSTROEM = {f"nystroem-{rule}": label for rule, label in LANDMARKS.items()}
 
@@ -102,15 +76,7 @@ _NYSTROEM = {f"nystroem-{rule}": label for rule, label in LANDMARKS.items()}
 MORE = {**DRAWS, **SELECTIONS, **ADAPTATIONS, **_NYSTROEM}
 
 #: Methods of other libraries that the benchmark compares with.
-PEERS = {
-    "mlp": "MLP of the same width",
-    "boosting": "HistGradientBoosting",
-    "boosting-default": "HistGradientBoosting, untuned",
-    "xgboost": "XGBoost",
-    "lightgbm": "LightGBM, linear trees",
-    "xrfm": "xRFM",
-    "kernel-ridge": "exact kernel ridge",
-}
+PEERS = _GROUPS["peers"]
 
 #: Printed names of the methods and of the ablation, in table order.
 LABELS = {**METHODS, **MORE, **WITH_LEAVES, **ABLATION}
@@ -122,10 +88,8 @@ DRAW_LABELS = {"monte_carlo": "iid (RFF)", "halton": "Halton", **DRAWS, **_NYSTR
 NAMES = {**LABELS, **DRAW_LABELS, **PEERS}
 
 #: Packages of the methods that surff does not depend on: module, and what to install.
-PACKAGES = {
-    "xgboost": ("xgboost", "xgboost-cpu"),
-    "lightgbm": ("lightgbm", "lightgbm"),
-    "xrfm": ("xrfm", "xrfm"),
+PACKAGES: dict[str, tuple[str, str]] = {
+    name: (module, package) for name, (module, package) in REGISTRY["packages"].items()
 }
 
 #: lambda of the ridge leverage scores, as in the paper.

@@ -9,6 +9,8 @@ import csv
 from importlib import resources
 from typing import NamedTuple
 
+from surff.experiments.registry import REGISTRY
+
 __all__ = ["PUBLISHED", "PrintedCell", "Published", "printed_table"]
 
 
@@ -30,36 +32,11 @@ class Published(NamedTuple):
     values: dict[str, float]
 
 
-_RFRBOOST = (
-    "N. Zozoulenko, T. Cass, L. Gonon, Random Feature Representation Boosting, ICML "
-    "2025, random 80/20 splits"
-)
-
 #: Published results on tasks of the benchmark.
-PUBLISHED = (
-    Published(
-        "exact GP",
-        "K. A. Wang et al., Exact Gaussian Processes on a Million Data Points, NeurIPS "
-        "2019, random splits of its own",
-        {
-            "kin40k": 0.099,
-            "protein": 0.536,
-            "bike": 0.220,
-            "elevators": 0.394,
-            "pol": 0.151,
-            "keggdirected": 0.086,
-        },
-    ),
-    Published(
-        "SDD",
-        "J. A. Lin et al., Stochastic Gradient Descent for Gaussian Processes Done "
-        "Right, ICLR 2024, a tenth of the rows to test as here",
-        {"protein": 0.50, "bike": 0.04, "elevators": 0.35, "pol": 0.08},
-    ),
-    Published("random feature network", _RFRBOOST, {"covtype-7": 74.7}),
-    Published("RFRBoost", _RFRBOOST, {"covtype-7": 79.7}),
-    Published("residual MLP", _RFRBOOST, {"covtype-7": 95.9}),
-    Published("XGBoost", _RFRBOOST, {"covtype-7": 97.1}),
+PUBLISHED = tuple(
+    Published(method, entry["source"], values)
+    for entry in REGISTRY["published"]
+    for method, values in entry["values"].items()
 )
 
 

@@ -18,6 +18,7 @@ from surff.datasets import DATASETS
 from surff.experiments.methods import ABLATION, LABELS, why_not
 from surff.experiments.printed import PrintedCell
 from surff.experiments.protocol import ONE_SPLIT
+from surff.experiments.registry import REGISTRY
 from surff.experiments.statistics import (
     LEAST_TRIALS,
     LEVEL,
@@ -435,32 +436,7 @@ def cells_in_full(cells: Cells, config: Any) -> Table:
 
 # -- captions --------------------------------------------------------------------------
 
-_PROTOCOL_TEXT = {
-    "published": "Protocol published, the recipe behind the printed table: each sample "
-    "z-scored over its own features (covtype: columns scaled to [0, 1]), gamma = 1/2; "
-    "nothing is re-sampled, the weighted methods keep all 2s columns and multiply them "
-    "by 1/sqrt(q); alpha in {0.05, 0.1, 0.5, 1}, not multiplied by n, by 5-fold "
-    "cross-validation.",
-    "literal": "Protocol literal, Algorithm 1 as printed: columns scaled to [0, 1], "
-    "gamma = 1, a pool of l = s re-sampled with replacement, weights 1/sqrt(l q), "
-    "alpha = n lambda with lambda in {0.05, 0.1, 0.5, 1} by 5-fold cross-validation.",
-    "fair": "Protocol fair: for every method gamma and alpha chosen by the same rule "
-    "on the training half alone, columns standardised by training statistics; the "
-    "weighted methods keep s of a larger pool without replacement.",
-}
-
-_WEIGHTS_TEXT = {
-    "own": "Weights: own, each column has its own.",
-    "sorted": "Weights: sorted ascending, the frequencies re-ordered with them, the "
-    "first s used as cosines and the last s as sines.",
-}
-
-_DATA_TEXT = {
-    "magic04": "gamma against hadron",
-    "covtype": "class 2 against the rest",
-    "breast_cancer": "benign against malignant",
-    "digits": "odd against even digits",
-}
+_TEXTS = REGISTRY["captions"]
 
 
 def _data_fact(dataset, protocol, row):
@@ -477,7 +453,7 @@ def _data_fact(dataset, protocol, row):
                 "paper's own test rows (cod-rna.r, 157,413 rows)"
             )
         return "tested on the paper's own test rows (cod-rna.r)"
-    return _DATA_TEXT[dataset]
+    return _TEXTS["data"][dataset]
 
 
 #: Data sets that the paper has numbers of.
@@ -499,7 +475,7 @@ def captions(config: Any, rows: Sequence[dict]) -> list[str]:
         The protocol, the trials, the data, the marks, and the ends of grids.
     """
     return [
-        _PROTOCOL_TEXT[config.protocol],
+        _TEXTS["protocol"][config.protocol],
         *_weights_texts(config),
         _trials_text(config, rows),
         *_data_texts(config, rows),
@@ -517,7 +493,7 @@ def picture_caption(config: Any, rows: Sequence[dict]) -> list[str]:
 
 
 def _weights_texts(config):
-    return [_WEIGHTS_TEXT[config.weights]] if config.protocol == "published" else []
+    return [_TEXTS["weights"][config.weights]] if config.protocol == "published" else []
 
 
 def _data_texts(config, rows):

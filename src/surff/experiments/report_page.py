@@ -17,31 +17,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surff.experiments.figures import STYLES
 from surff.experiments.methods import NAMES
+from surff.experiments.registry import REGISTRY
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["report_page", "write_report"]
 
+_PAGE: dict[str, dict[str, str]] = REGISTRY["page"]
+
 #: Columns that a chart shows, the first that a file has, and what to call them.
-VALUES = {
-    "accuracy": "accuracy, %",
-    "score": "score, 100 accuracy or 100 R2",
-    "spectral": "spectral error of the kernel",
-}
+VALUES = _PAGE["values"]
 
 #: Columns with times, likewise.
-TIMES = {"fit_time": "seconds to fit", "generation_time": "seconds to generate"}
+TIMES = _PAGE["times"]
 
 #: Names of commands by the beginnings of their files.
-TITLES = {
-    "table2": "Accuracy (Table 2)",
-    "figure1": "Accuracy and errors (Figure 1)",
-    "methods": "Every method",
-    "benchmark": "Beside trees, networks and exact kernels",
-    "approximation": "Errors of the kernel",
-    "table3": "Features that theory asks for (Table 3)",
-}
+TITLES = _PAGE["titles"]
 
 #: Colours of methods without a style of their own, in turn.
 MORE_COLOURS = (
@@ -49,21 +41,8 @@ MORE_COLOURS = (
     *("#8F5E00", "#5B8DEF", "#B03060", "#2F8F83"),
 )
 
-
 #: Marks of Vega for those of matplotlib; methods of a family have one colour.
-SHAPES = {
-    "o": "circle",
-    "s": "square",
-    "D": "diamond",
-    "^": "triangle-up",
-    "v": "triangle-down",
-    "p": "triangle-left",
-    "h": "triangle-right",
-    "P": "cross",
-    "X": "wedge",
-    "*": "arrow",
-    "x": "stroke",
-}
+SHAPES = _PAGE["shapes"]
 
 
 class Section(NamedTuple):
@@ -106,6 +85,7 @@ def report_page(folder: Path | str) -> str:
     """Return the page as HTML; see `write_report`."""
     try:
         import altair
+        import jinja2
         import vl_convert
     except ImportError as error:
         raise ImportError(
@@ -122,26 +102,21 @@ def report_page(folder: Path | str) -> str:
             f"folder must hold CSV files that a command of surff has written, found "
             f"none in {folder}."
         )
-    specs = {}
-    body = [_section(number, part, specs) for number, part in enumerate(sections)]
-    contents = "".join(
-        f'<li><a href="#part-{number}">{html.escape(part.name)}: '
-        f"{html.escape(part.title)}</a></li>"
+    specs = {
+        f"chart-{number}-{place}": spec
         for number, part in enumerate(sections)
-    )
-    template = files("surff.experiments").joinpath("report_page.html")
-    parts = {
-        "folder": html.escape(folder.resolve().name),
-        "contents": contents,
-        "body": "".join(body),
-        # "</" would end the script that holds it.
-        "specs": json.dumps(specs).replace("</", "<\\/"),
-        "libraries": vl_convert.javascript_bundle().replace("</script", "<\\/script"),
+        for place, (_, spec) in enumerate(part.charts)
     }
-    page = template.read_text(encoding="utf-8")
-    for name, value in parts.items():
-        page = page.replace("{{ " + name + " }}", value)
-    return page
+    environment = jinja2.Environment(keep_trailing_newline=True)
+    environment.filters |= {"html": html.escape, "cell": cell_text}
+    template = files("surff.experiments").joinpath("report_page.html")
+    return environment.from_string(template.read_text(encoding="utf-8")).render(
+        folder=folder.resolve().name,
+        sections=sections,
+        # "</" would end the script that holds it.
+        specs=json.dumps(specs).replace("</", "<\\/"),
+        libraries=vl_convert.javascript_bundle().replace("</script", "<\\/script"),
+    )
 
 
 def section_of(altair: Any, path: Path, folder: Path) -> Section | None:
@@ -250,38 +225,8 @@ def _kind(column):
     return "N" if column.dtype.kind not in "fi" else "Q"
 
 
-def _section(number, part, specs):
-    """HTML of a section; the specifications of its charts go to ``specs``."""
-    figures = []
-    for place, (text, spec) in enumerate(part.charts):
-        name = f"chart-{number}-{place}"
-        specs[name] = spec
-        figures.append(
-            f'<figure><div class="chart" id="{name}" role="img" '
-            f'aria-label="{html.escape(text)}"></div>'
-            f"<figcaption>{html.escape(text)}</figcaption></figure>"
-        )
-    head = "".join(
-        f'<th scope="col"><button type="button">{html.escape(str(name))}</button></th>'
-        for name in part.frame.columns
-    )
-    rows = "".join(
-        "<tr>" + "".join(_cell(value) for value in row) + "</tr>"
-        for row in part.frame.itertuples(index=False)
-    )
-    return (
-        f'<section id="part-{number}"><h2>{html.escape(part.title)}</h2>'
-        f'<p class="file">{html.escape(part.name)}.csv</p>'
-        f'<div class="charts">{"".join(figures)}</div>'
-        f"<details><summary>All {len(part.frame)} rows</summary>"
-        f'<div class="table"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div></details></section>"
-    )
-
-
-def _cell(value):
+def cell_text(value: Any) -> str:
+    """Text of a cell: six digits of a float, nothing for NaN."""
     if isinstance(value, float):
-        text = "" if math.isnan(value) else f"{value:.6g}"
-    else:
-        text = str(value)
-    return f"<td>{html.escape(text)}</td>"
+        return "" if math.isnan(value) else f"{value:.6g}"
+    return str(value)
