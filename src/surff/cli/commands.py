@@ -295,16 +295,10 @@ def figure1(
     out: Out = Path("results"),
 ):
     """Kernel error, accuracy and generation time of the four methods against s."""
-    from surff.experiments import (
-        ResultStore,
-        Table2,
-        figure1_report,
-        run_figure1,
-        select_rows,
-    )
+    from surff import experiments
 
     with plain_errors(ValueError):
-        config = Table2(
+        config = experiments.Table2(
             datasets=(dataset,),
             multiples=tuple(multiples),
             trials=trials,
@@ -314,16 +308,16 @@ def figure1(
         )
     _left_out(config)
     with plain_errors():
-        errors = ResultStore(out / "figure1.jsonl")
-    _carry_out(
-        config,
-        out,
-        "results.jsonl",
-        lambda config, store, verbose: run_figure1(config, store, errors, verbose),
-        lambda config, rows: figure1_report(
-            config, rows, select_rows(config, errors.rows)
-        ),
-    )
+        errors = experiments.ResultStore(out / "figure1.jsonl")
+
+    def run(config, store, verbose):
+        experiments.run_figure1(config, store, errors, verbose)
+
+    def report(config, rows):
+        found = experiments.select_rows(config, errors.rows)
+        return experiments.figure1_report(config, rows, found)
+
+    _carry_out(config, out, "results.jsonl", run, report)
 
 
 def _all_or_names(names, every):
@@ -361,29 +355,22 @@ def approximation(
     out: Out = Path("results"),
 ):
     """Errors of the kernel approximation against s, of every draw and landmark rule."""
-    from surff.experiments import (
-        DRAW_NAMES,
-        LANDMARKS,
-        Approximation,
-        approximation_report,
-        run_approximation,
-    )
+    from surff import experiments
 
     with plain_errors(ValueError):
-        config = Approximation(
+        config = experiments.Approximation(
             dataset=dataset,
             kernel=kernel,
-            draws=_all_or_names(draws, DRAW_NAMES),
-            landmarks=_all_or_names(landmarks, LANDMARKS),
+            draws=_all_or_names(draws, experiments.DRAW_NAMES),
+            landmarks=_all_or_names(landmarks, experiments.LANDMARKS),
             multiples=tuple(multiples),
             trials=trials,
             gamma=_number_or_name(gamma),
             alpha=alpha,
             seed=seed,
         )
-    _carry_out(
-        config, out, "approximation.jsonl", run_approximation, approximation_report
-    )
+    run, report = experiments.run_approximation, experiments.approximation_report
+    _carry_out(config, out, "approximation.jsonl", run, report)
 
 
 @app.command(cls=SeveralValues)
@@ -413,39 +400,32 @@ def benchmark(
     out: Out = Path("results"),
 ):
     """Score against frequencies, fit time and model bytes of many models."""
-    from surff.experiments import (
-        PACKAGES,
-        SUITES,
-        Benchmark,
-        add_method,
-        benchmark_report,
-        method_labels,
-        run_benchmark,
-        task_of_file,
-        why_not,
-    )
+    from surff import experiments
 
     with plain_errors(ValueError, TypeError):
         if (data is None) != (target is None):
             raise ValueError("--data FILE and --target COLUMN belong together.")
         if data is not None:
-            tasks = [*(tasks or ()), task_of_file(data, target)]
-        own = [add_method(text) for text in method]
-        if tasks is None and suite not in SUITES:
+            tasks = [*(tasks or ()), experiments.task_of_file(data, target)]
+        own = [experiments.add_method(text) for text in method]
+        if tasks is None and suite not in experiments.SUITES:
             raise ValueError(
-                f"suite must be one of {', '.join(SUITES)}, got {suite!r}."
+                f"suite must be one of {', '.join(experiments.SUITES)}, got {suite!r}."
             )
-        config = Benchmark(
-            tasks=tuple(tasks or SUITES[suite]),
-            methods=(*_all_or_names(methods, method_labels()), *own),
+        config = experiments.Benchmark(
+            tasks=tuple(tasks or experiments.SUITES[suite]),
+            methods=(*_all_or_names(methods, experiments.method_labels()), *own),
             multiples=tuple(multiples),
             splits=splits,
             seed=seed,
         )
     for method in config.methods:
-        if method in PACKAGES and (reason := why_not(method, 1, 1)):
+        if method in experiments.PACKAGES and (
+            reason := experiments.why_not(method, 1, 1)
+        ):
             typer.echo(f"{method} is left out: it needs {reason}.")
-    _carry_out(config, out, "benchmark.jsonl", run_benchmark, benchmark_report)
+    run, report = experiments.run_benchmark, experiments.benchmark_report
+    _carry_out(config, out, "benchmark.jsonl", run, report)
 
 
 @app.command(cls=SeveralValues)

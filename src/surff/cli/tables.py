@@ -411,24 +411,17 @@ def stored(
 
 def comparison_lines(rows: list[dict]) -> str:
     """Mean score and time of each method and size, best first."""
+    from surff.experiments import summarise
+
     groups: dict[tuple, list[dict]] = {}
     for row in rows:
         groups.setdefault((row["method"], row["size"]), []).append(row)
     table = []
     for (method, size), group in groups.items():
-        scores = [row["score"] for row in group]
-        mean = sum(scores) / len(scores)
-        spread = (sum((s - mean) ** 2 for s in scores) / max(1, len(scores) - 1)) ** 0.5
-        seconds = sum(row["seconds"] for row in group) / len(group)
-        error = f"{spread:.4f}" if len(group) > 1 else "-"
-        cells = [
-            method,
-            size or "-",
-            f"{mean:.4f}",
-            error,
-            f"{seconds:.1f}",
-            len(group),
-        ]
+        mean, spread, n = summarise([row["score"] for row in group])
+        seconds = summarise([row["seconds"] for row in group]).mean
+        error = f"{spread:.4f}" if n > 1 else "-"
+        cells = [method, size or "-", f"{mean:.4f}", error, f"{seconds:.1f}", n]
         table.append((mean, cells))
     head = ["method", "size", rows[0]["metric"], "sd", "seconds", "trials"]
     ranked = [cells for _, cells in sorted(table, key=lambda item: -item[0])]
