@@ -12,6 +12,7 @@ from surff.backend import (
     add_features_moments,
     cos_sin_float32,
     cos_sin_float64,
+    write_features,
     write_sparse_features,
 )
 
@@ -128,6 +129,8 @@ def test_infinite_and_nan_entries_stay_alone(dtype, bad):
     good = np.array(run(p))
     p[1, 5] = bad
     spoilt = np.array(run(p))
+    with pytest.raises(ValueError, match="X must have finite projections"):
+        write_features(p, np.ones(37, dtype), np.empty((3, 74), dtype))
     assert np.isnan(spoilt[:, 1, 5]).all()
     assert_array_equal(spoilt[:, [0, 2]], good[:, [0, 2]])
     others = np.delete(np.arange(37), 5)

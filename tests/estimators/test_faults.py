@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut, LeavePOut, cross_val_predict
@@ -277,3 +278,41 @@ def test_cells_that_are_no_numbers_are_named(missing):
     frame = pandas.DataFrame({"a": X[:, 1], "b": column})
     with pytest.raises(ValueError, match=f"in column 'b' \\('?{cell}'?\\)"):
         features().fit(frame)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_components", [8, 9])
+def test_projections_beyond_the_dtype_are_refused(container, dtype, n_components):
+    largest = np.finfo(dtype).max
+    maps = FourierFeatures(n_components, gamma=100.0, random_state=0)
+    maps.fit(X.astype(dtype))
+    rows = X.astype(dtype)
+    rows[7] = largest
+    with pytest.raises(ValueError, match="X must have finite projections"):
+        maps.transform(container(rows))
+    model = KernelRidgeRegressor(maps, alphas=1.0)
+    with pytest.raises(ValueError, match="X must have finite projections"):
+        model.fit(container(rows), Y)
+    model.fit(X.astype(dtype), Y)
+    with pytest.raises(ValueError, match="X must have finite projections"):
+        model.predict(container(rows))
+
+
+def test_tiny_frequencies_have_no_length_in_float32():
+    rows = X[:3].astype(np.float32)
+    maps = FourierFeatures(8, gamma=1e-300, adapt="auto", random_state=0)
+    assert np.isfinite(maps.fit_transform(rows, rows[:, 0])).all()
+
+
+def test_any_tolerance_is_one():
+    maps = NystroemFeatures(2, landmarks="kmeans", random_state=0)
+    model = KernelRidgeRegressor(maps, solver="cg", tol=1e308, fit_intercept=False)
+    assert np.isfinite(model.fit(X, Y).predict(X)).all()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "matern", "laplacian"])
+def test_rows_of_any_size_are_equal_to_themselves(kernel):
+    maps = FourierFeatures(8, kernel=kernel, gamma=0.3, random_state=0).fit(X)
+    K = maps.exact_kernel(1e30 * X)
+    assert_array_equal(K, np.eye(len(X)))

@@ -296,8 +296,9 @@ def estimator_case(rng):
 def random(model):
     """Whether a second fit may draw other numbers."""
     return any(
-        name.endswith("random_state") and not isinstance(value, int)
+        value is None if name == "features" else not isinstance(value, int)
         for name, value in model.get_params().items()
+        if name == "features" or name.endswith("random_state")
     )
 
 

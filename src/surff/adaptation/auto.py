@@ -152,7 +152,10 @@ class AutoAdaptation(Adaptation):
         if self.verbose:
             report("adapt: held-out error %.4f at the start", held_out_error(best))
         drawn = np.asarray(frequencies, dtype=np.float64)
-        drawn = drawn / np.median(np.linalg.norm(drawn, axis=1))
+        length = np.median(np.linalg.norm(drawn, axis=1))
+        if not 0.0 < length < np.inf:  # frequencies without a direction in this dtype
+            return best
+        drawn = drawn / length
         if len(drawn) <= FIRST:
             best = self._scaled(problem, best, drawn)
             n_steps = self._n_steps(problem, len(drawn))

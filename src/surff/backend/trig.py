@@ -127,15 +127,21 @@ def widest_vectors(_typing_context):
 
 @compiled(contract=True)
 def exact_row(p, amplitudes, c, s):
-    """One row through the C library, whose reduction is exact for any argument."""
+    """One row through the C library, whose reduction is exact for any argument.
+
+    Returns whether an argument has no cosine: it is infinite, or no number.
+    """
+    lost = False
     for j in range(p.shape[0]):
         angle = float(p[j])
+        lost |= not math.isfinite(angle)
         c[j] = amplitudes[j] * math.cos(angle)
         s[j] = amplitudes[j] * math.sin(angle)
+    return lost
 
 
 @compiled(contract=True)
-def cos_sin_float64(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> None:
+def cos_sin_float64(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> bool:
     """Write ``[a cos P, a sin P]`` into ``out``, float64.
 
     Parameters
@@ -147,12 +153,18 @@ def cos_sin_float64(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> N
     out : ndarray of shape (n, 2 s), float64, C-contiguous
         Receives the cosines in its first ``s`` columns and the sines in the others.
 
+    Returns
+    -------
+    lost : bool
+        Whether a projection is not finite; features of its row are NaN. The functions
+        that call this return the same.
+
     Notes
     -----
     Absolute error below ``2e-15 max|a|`` for every finite argument.
     """
     widest_vectors()
-    n_frequencies = P.shape[1]
+    n_frequencies, lost = P.shape[1], False
     for i in range(P.shape[0]):
         # Row views: with two-dimensional indexing the loop does not vectorise.
         p = P[i]
@@ -180,17 +192,18 @@ def cos_sin_float64(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> N
             c[j] = a * (-cos_value if negative else cos_value)
             s[j] = a * (-sin_value if np.int32(quadrant & INT2) else sin_value)
         if bits >= QUADRANTS:  # found on the way: a check ahead looks at p twice
-            exact_row(p, amplitudes, c, s)
+            lost |= exact_row(p, amplitudes, c, s)
+    return lost
 
 
 @compiled(contract=True)
-def cos_sin_float32(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> None:
+def cos_sin_float32(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> bool:
     """Write ``[a cos P, a sin P]`` into ``out``, float32; see `cos_sin_float64`.
 
     Absolute error below ``3e-7 max|a|`` for every finite argument.
     """
     widest_vectors()
-    n_frequencies = P.shape[1]
+    n_frequencies, lost = P.shape[1], False
     for i in range(P.shape[0]):
         p = P[i]
         c = out[i, :n_frequencies]
@@ -212,7 +225,8 @@ def cos_sin_float32(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> N
             c[j] = a * (-cos_value if negative else cos_value)
             s[j] = a * (-sin_value if np.int32(quadrant & INT2) else sin_value)
         if bits >= QUADRANTS:  # found on the way: a check ahead looks at p twice
-            exact_row(p, amplitudes, c, s)
+            lost |= exact_row(p, amplitudes, c, s)
+    return lost
 
 
 @compiled(contract=True)
@@ -242,7 +256,7 @@ def _cos_sin_of(P, amplitudes, out):
     kernel = cos_sin_float32 if P.dtype == types.float32 else cos_sin_float64
 
     def call(P, amplitudes, out):
-        kernel(P, amplitudes, out)
+        return kernel(P, amplitudes, out)
 
     return call
 
@@ -254,7 +268,7 @@ def add_features_moments(
     Y: np.ndarray,
     rows: np.ndarray,
     moments: np.ndarray,
-) -> None:
+) -> bool:
     """Add ``Y^T [a cos P, a sin P]`` to ``moments``; no feature leaves the cache.
 
     Parameters
@@ -270,11 +284,13 @@ def add_features_moments(
     moments : ndarray of shape (k, 2 s), float64, C-contiguous
         Sums, updated; of float32 features they lose nothing.
     """
+    lost = False
     for i in range(0, P.shape[0], len(rows)):
         stop = min(i + len(rows), P.shape[0])
         Z = rows[: stop - i]
-        cos_sin(P[i:stop], amplitudes, Z)
+        lost |= cos_sin(P[i:stop], amplitudes, Z)
         add_moments(Z, Y[i:stop], moments)
+    return lost
 
 
 @compiled(contract=True)
@@ -284,7 +300,7 @@ def dense_features(
     amplitudes: np.ndarray,
     P: np.ndarray,
     out: np.ndarray,
-) -> None:
+) -> bool:
     """Write the features of dense rows into ``out``.
 
     Parameters
@@ -298,11 +314,13 @@ def dense_features(
     P : ndarray of shape (r, s), dtype of ``X``, C-contiguous
         Work space: the projections of ``r`` rows at a time.
     """
+    lost = False
     for i in range(0, X.shape[0], len(P)):
         stop = min(i + len(P), X.shape[0])
         projections = P[: stop - i]
         np.dot(X[i:stop], weights, projections)
-        cos_sin(projections, amplitudes, out[i:stop])
+        lost |= cos_sin(projections, amplitudes, out[i:stop])
+    return lost
 
 
 @compiled(contract=True)
@@ -314,16 +332,18 @@ def dense_moments(
     Y: np.ndarray,
     rows: np.ndarray,
     moments: np.ndarray,
-) -> None:
+) -> bool:
     """Add the moments of dense rows.
 
     See `dense_features` and `add_features_moments`.
     """
+    lost = False
     for i in range(0, X.shape[0], len(P)):
         stop = min(i + len(P), X.shape[0])
         projections = P[: stop - i]
         np.dot(X[i:stop], weights, projections)
-        add_features_moments(projections, amplitudes, Y[i:stop], rows, moments)
+        lost |= add_features_moments(projections, amplitudes, Y[i:stop], rows, moments)
+    return lost
 
 
 @compiled(contract=True)
@@ -335,7 +355,7 @@ def sparse_features(
     amplitudes: np.ndarray,
     P: np.ndarray,
     out: np.ndarray,
-) -> None:
+) -> bool:
     """Write the features of sparse rows into ``out``.
 
     Parameters
@@ -346,7 +366,7 @@ def sparse_features(
         See `dense_features`. Few rows of ``P`` stay in the cache with the frequencies
         that they are sums of.
     """
-    n, s = len(indptr) - 1, weights.shape[1]
+    n, s, lost = len(indptr) - 1, weights.shape[1], False
     for first in range(0, n, len(P)):
         stop = min(first + len(P), n)
         for i in range(first, stop):
@@ -364,7 +384,8 @@ def sparse_features(
                 w, x = weights[indices[k]], data[k]
                 for j in range(s):
                     p[j] += x * w[j]
-        cos_sin(P[: stop - first], amplitudes, out[first:stop])
+        lost |= cos_sin(P[: stop - first], amplitudes, out[first:stop])
+    return lost
 
 
 def write_features(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> None:
@@ -373,7 +394,8 @@ def write_features(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> No
     Raises
     ------
     ValueError
-        Naming an array of another shape, type or layout.
+        Naming an array of another shape, type or layout, or X where projections are
+        not finite.
     """
     n, s = len(P), len(amplitudes)
     kernel = cos_sin_float32 if P.dtype == np.float32 else cos_sin_float64
@@ -381,7 +403,7 @@ def write_features(P: np.ndarray, amplitudes: np.ndarray, out: np.ndarray) -> No
     check_buffer("P", P, (n, s), dtype)
     check_buffer("amplitudes", amplitudes, (s,), dtype)
     check_buffer("out", out, (n, 2 * s), dtype, written=True)
-    kernel(P, amplitudes, out)
+    _refuse(kernel(P, amplitudes, out))
 
 
 def write_dense_features(
@@ -396,12 +418,13 @@ def write_dense_features(
     Raises
     ------
     ValueError
-        Naming an array of another shape, type or layout.
+        Naming an array of another shape, type or layout, or X where projections are
+        not finite.
     """
     _check_dense(X, weights, amplitudes, P)
     shape = (len(X), 2 * len(amplitudes))
     check_buffer("out", out, shape, amplitudes.dtype, written=True)
-    dense_features(X, weights, amplitudes, P, out)
+    _refuse(dense_features(X, weights, amplitudes, P, out))
 
 
 def write_sparse_features(
@@ -416,8 +439,8 @@ def write_sparse_features(
     Raises
     ------
     ValueError
-        Naming an array of another shape, type or layout, or indices that lead out of
-        the matrix.
+        Naming an array of another shape, type or layout, indices that lead out of the
+        matrix, or X where projections are not finite.
     """
     n, d, s = X.shape[0], X.shape[1], len(amplitudes)
     dtype = np.float32 if weights.dtype == np.float32 else np.float64
@@ -434,7 +457,7 @@ def write_sparse_features(
     inside = not len(indices) or (indices.min() >= 0 and indices.max() < d)
     if not (rises and inside):
         raise ValueError(f"X must have indices inside its shape {X.shape}.")
-    sparse_features(indptr, indices, data, weights, amplitudes, P, out)
+    _refuse(sparse_features(indptr, indices, data, weights, amplitudes, P, out))
 
 
 def add_projected_moments(
@@ -449,14 +472,15 @@ def add_projected_moments(
     Raises
     ------
     ValueError
-        Naming an array of another shape, type or layout.
+        Naming an array of another shape, type or layout, or X where projections are
+        not finite.
     """
     n, s = len(P), len(amplitudes)
     dtype = np.float32 if P.dtype == np.float32 else np.float64
     check_buffer("P", P, (n, s), dtype)
     check_buffer("amplitudes", amplitudes, (s,), dtype)
     _check_sums(n, s, dtype, Y, rows, moments)
-    add_features_moments(P, amplitudes, Y, rows, moments)
+    _refuse(add_features_moments(P, amplitudes, Y, rows, moments))
 
 
 def add_dense_moments(
@@ -473,11 +497,22 @@ def add_dense_moments(
     Raises
     ------
     ValueError
-        Naming an array of another shape, type or layout.
+        Naming an array of another shape, type or layout, or X where projections are
+        not finite.
     """
     _check_dense(X, weights, amplitudes, P)
     _check_sums(len(X), len(amplitudes), amplitudes.dtype, Y, rows, moments)
-    dense_moments(X, weights, amplitudes, P, Y, rows, moments)
+    _refuse(dense_moments(X, weights, amplitudes, P, Y, rows, moments))
+
+
+def _refuse(lost):
+    """Refuse rows whose projections have no cosine."""
+    if lost:
+        raise ValueError(
+            "X must have finite projections on the frequencies, got some that are too "
+            "large for their dtype or NaN; scale the columns of X or choose a smaller "
+            "gamma."
+        )
 
 
 def _check_dense(X, weights, amplitudes, P):

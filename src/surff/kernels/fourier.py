@@ -319,6 +319,12 @@ def scaled_frequencies(
     return scaled
 
 
+def projected(rows: Any, weights: np.ndarray, **out: np.ndarray) -> np.ndarray:
+    """Product of rows and frequencies; those that overflow are refused later."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.matmul(rows, weights, **out) if out else rows @ weights
+
+
 def dense_rows(X: Any, dtype: np.dtype) -> int:
     """Sparse rows that may be made dense at a time."""
     return max(64, DENSE_BYTES // max(1, X.shape[1] * dtype.itemsize))
@@ -452,7 +458,7 @@ class FourierMap:
                     P = np.empty((SPARSE_ROWS, self.n_frequencies), self.dtype)
                 write_sparse_features(rows, weights, self._factors, P, out[block])
             else:
-                write_features(rows @ weights, self._factors, out[block])
+                write_features(projected(rows, weights), self._factors, out[block])
         return out
 
     def _projections(self, X):
@@ -460,7 +466,8 @@ class FourierMap:
         structured = hasattr(self.frequencies, "projections")
         if sparse.issparse(X) and not structured:
             for block, rows in self._sparse_blocks(X):
-                yield block, np.ascontiguousarray(rows @ self._rows_of_weights)
+                P = projected(rows, self._rows_of_weights)
+                yield block, np.ascontiguousarray(P)
             return
         size = block_rows(self.n_components, self.dtype)
         if sparse.issparse(X):
@@ -471,7 +478,8 @@ class FourierMap:
             if structured:
                 yield block, self.frequencies.projections(rows, P[: rows.shape[0]])
             else:
-                yield block, np.matmul(rows, self.frequencies.T, out=P[: len(rows)])
+                out = P[: len(rows)]
+                yield block, projected(rows, self.frequencies.T, out=out)
 
     def __call__(self, X: Array, out: np.ndarray | None = None) -> Array:
         """Features of the rows, written to ``out`` if given; see `fourier_features`."""

@@ -91,7 +91,10 @@ class SpectralMeasure(BaseEstimator):
         Y = X if Y is None else np.asarray(Y, dtype=np.float64)
         # A common shift changes no value and keeps |x|^2 - 2 x.y + |y|^2 accurate.
         factor, centre = self.scale(gamma), X.mean(axis=0)
-        return self.unit_kernel((X - centre) * factor, (Y - centre) * factor)
+        K = self.unit_kernel((X - centre) * factor, (Y - centre) * factor)
+        if Y is X:  # whatever rounding leaves of the distances of large rows
+            np.fill_diagonal(K, 1.0)
+        return K
 
     def unit_kernel(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Kernel matrix for gamma = 1, shape (n_samples_X, n_samples_Y), float64."""

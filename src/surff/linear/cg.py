@@ -245,7 +245,9 @@ def iterate(
         gains[-1][active] = step * old
         error[active] = error_left(gains, active)
         progress.advance()
-        active = active[(error[active] > tol**2 * scale[active]) & (size[active] > 0)]
+        active = active[
+            (error[active] > tol * tol * scale[active]) & (size[active] > 0)
+        ]
     return coef, error, len(gains)
 
 
