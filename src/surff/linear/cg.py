@@ -243,11 +243,10 @@ def iterate(
         direction[:, active] = preconditioned + (size[active] / old) * P
         gains.append(np.zeros(len(shift)))
         gains[-1][active] = step * old
-        error[active] = error_left(gains, active)
+        error[active] = np.where(size[active] <= 0, 0.0, error_left(gains, active))
         progress.advance()
-        active = active[
-            (error[active] > tol * tol * scale[active]) & (size[active] > 0)
-        ]
+        unfinished = error[active] > min(tol, 1.0) ** 2 * scale[active]
+        active = active[unfinished & (size[active] > 0)]
     return coef, error, len(gains)
 
 
