@@ -31,6 +31,7 @@ from surff.experiments.figure1 import N_ROWS
 from surff.experiments.figures import approximation_figure
 from surff.experiments.methods import DRAW_LABELS, LANDMARKS
 from surff.experiments.protocol import Part, seed_sequence, standardised, timed
+from surff.experiments.registry import REGISTRY
 from surff.experiments.runner import (
     Experiment,
     Last,
@@ -362,19 +363,20 @@ def approximation_captions(config: Approximation, rows: Sequence[dict]) -> list[
     gammas = [row["gamma_"] for row in rows]
     gamma = f"{gammas[0]:.3g}" + ("" if gammas[0] == gammas[-1] else " or so")
     rule = f" ({config.gamma})" if isinstance(config.gamma, str) else ""
-    clipped = ", clipped at 10 interquartile ranges from the median first"
-    return [
-        f"Errors of Z Z^T against the kernel matrix K of n = {n:,} rows: |K - Z Z^T| / "
-        "|K| in the spectral and the Frobenius norm, and Delta, the smallest number "
-        "with (1 - Delta)(K + alpha I) <= Z Z^T + alpha I <= (1 + Delta)(K + alpha I), "
-        f"alpha = {config.alpha:g} n = {config.alpha * n:g}.",
-        f"Every method has 2 s columns: s frequencies, or 2 s landmarks of {n_fit:,} "
-        f"rows with the {n:,} among them. Columns standardised"
-        f"{clipped if config.dataset == 'eeg' else ''}, gamma = {gamma}{rule}.",
-        f"Means over {trials} (± one standard deviation where shown), seed "
-        f"{config.seed}; time to draw or choose and to map the {n:,} rows, median.",
-        *_left_out_texts(rows),
-    ]
+    texts, eeg = REGISTRY["captions"]["approximation"], config.dataset == "eeg"
+    facts = {
+        "n": n,
+        "n_fit": n_fit,
+        "alpha": config.alpha,
+        "alpha_n": config.alpha * n,
+        "clipped": texts["clipped"] if eeg else "",
+        "gamma": gamma,
+        "rule": rule,
+        "trials": trials,
+        "seed": config.seed,
+    }
+    sentences = (texts[name].format(**facts) for name in ("errors", "columns", "means"))
+    return [*sentences, *_left_out_texts(rows)]
 
 
 def _left_out_texts(rows):

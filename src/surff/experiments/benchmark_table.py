@@ -37,6 +37,7 @@ from surff.experiments.benchmark import (
 from surff.experiments.figures import benchmark_figure
 from surff.experiments.methods import PACKAGES
 from surff.experiments.printed import PUBLISHED
+from surff.experiments.registry import REGISTRY
 from surff.experiments.render import trials_text
 from surff.experiments.statistics import (
     LEVEL,
@@ -67,6 +68,8 @@ __all__ = [
 
 #: "Frequencies needed" compares with plain RFF at this multiple of d.
 REFERENCE_MULTIPLE = 16
+
+_TEXTS: dict[str, str] = REGISTRY["captions"]["benchmark"]
 
 
 class BenchmarkCell(NamedTuple):
@@ -223,48 +226,32 @@ def score_text(tasks: Iterable[str]) -> str:
 def latex_caption(task: str, rows: Sequence[dict], cells: Cells) -> str:
     """What a caption says after the name of a task, in the same sentence."""
     own = [row for row in rows if row["dataset"] == task]
-    text = (
-        f": {score_text([task])}, mean and standard deviation over {trials_text(own)}, "
-        "by the number of frequencies"
-    )
+    text = _TEXTS["latex"].format(score=score_text([task]), trials=trials_text(own))
     found = [cell.p_value for key, cell in cells.items() if key[0] == task]
-    if np.isnan(found).all():
-        return text
-    return f"{text}; • better and ◦ worse than RFF (corrected resampled t-test, 5 %)"
+    return text if np.isnan(found).all() else f"{text}{_TEXTS['latex_marks']}"
 
 
 def benchmark_captions(config: Benchmark, rows: Sequence[dict]) -> list[str]:
     """Sentences that say what the tables show."""
     n = {row["dataset"]: (row["n_train"], row["n_test"]) for row in rows}
-    one_split = [task for task in n if has_one_split(task)]
+
+    def each(name, tasks):
+        for task in tasks:
+            train, test = n[task]
+            chunks = TASKS[task].chunks
+            yield _TEXTS[name].format(task=task, train=train, test=test, chunks=chunks)
+
     return [
-        f"Score: {score_text(n)}; mean and standard deviation over "
-        f"{trials_text(rows, 'benchmark.csv counts them')}, seed {config.seed}; • "
-        "better and ◦ worse than RFF at the same s in a t-test at 5 % that is "
-        "corrected for random splits of the same rows (Nadeau and Bengio, 2003).",
-        *(
-            f"{task}: one split, the source's own; its trials differ in their draws "
-            "alone, so that there is no test."
-            for task in one_split
+        _TEXTS["score"].format(
+            scores=score_text(n),
+            trials=trials_text(rows, "benchmark.csv counts them"),
+            seed=config.seed,
         ),
-        "Every method tuned on the training rows alone by the rule of its kind. Times "
-        "are processor time on one thread and include the tuning. Columns standardised "
-        "by training statistics.",
-        *(
-            f"{task}: {train:,} rows to train, {test:,} to test."
-            for task, (train, test) in n.items()
-        ),
-        *(
-            f"{task}: the rows are one recording; {TASKS[task].chunks} stretches of "
-            "consecutive rows stay together."
-            for task in n
-            if TASKS[task].chunks
-        ),
-        *(
-            f"{task}: columns replaced by their normal scores, for every method."
-            for task in n
-            if TASKS[task].scores
-        ),
+        *each("one_split", filter(has_one_split, n)),
+        _TEXTS["times"],
+        *each("rows", n),
+        *each("chunks", (task for task in n if TASKS[task].chunks)),
+        *each("scores", (task for task in n if TASKS[task].scores)),
         *_published_captions(n),
         *_absent_caption(config, rows),
     ]
@@ -357,8 +344,9 @@ def _rmse_table(rows):
         ["set", *names, *(f"{p.method} (published)" for p in others)],
         body,
         "Root mean square errors",
-        "In standard deviations of the training targets, mean and standard deviation "
-        f"over the splits. {' '.join(f'{p.method}: {p.source}.' for p in others)}",
+        _TEXTS["rmse"].format(
+            sources=" ".join(f"{p.method}: {p.source}." for p in others)
+        ),
         name="rmse",
     )
 
@@ -386,8 +374,7 @@ def _rank_table(cells):
         ["method", *(f"s = {size}d" for size in ranked)],
         [*body, ["critical difference", *differences]],
         "Mean ranks over the data sets",
-        "Of the methods that every data set has, its first task alone; in brackets the "
-        "p-value of Wilcoxon's signed-rank test against RFF over them.",
+        _TEXTS["ranks"],
         name="ranks",
     )
 
@@ -413,8 +400,7 @@ def _needed_table(cells):
         ["method", *tasks],
         body,
         f"Frequencies to match RFF at {REFERENCE_MULTIPLE}d",
-        "The least s that ran with a mean score at least as high, and in brackets "
-        "its fit time over that of RFF.",
+        _TEXTS["needed"],
         name="needed",
     )
 

@@ -36,6 +36,7 @@ from surff.experiments.protocol import (
     standardised,
     unit_interval,
 )
+from surff.experiments.registry import REGISTRY
 from surff.experiments.render import (
     captions,
     cells_in_full,
@@ -186,15 +187,10 @@ def figure1_captions(config: Table2, rows: Sequence[dict]) -> list[str]:
     rows : sequence of dict
         Accuracies shown.
     """
-    error = (
-        "Error: |K - Z Z^T| / |K| in the spectral norm, on "
-        f"{min(N_ROWS, rows[0]['n_train']):,} training rows."
-    )
+    texts = REGISTRY["captions"]["figure1"]
+    error = texts["error"].format(n=min(N_ROWS, rows[0]["n_train"]))
     if config.protocol == "published":
-        error += (
-            " The weights of this protocol have no normalisation: for the error they "
-            "are scaled to mean square one, cosine and sine of a frequency alike."
-        )
+        error += f" {texts['published']}"
     return [error, *captions(config, rows)]
 
 

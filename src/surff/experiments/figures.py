@@ -151,10 +151,7 @@ def methods_figure(cells: Mapping, dataset: str) -> Figure:
             6.4,
             1.4 + 0.22 * len(order),
             f"{dataset}: accuracy less RFF's at the same s",
-            [
-                "Filled: differs from RFF in a t-test at 5 %, corrected for random "
-                "halves of the same rows. Points of accuracy."
-            ],
+            [REGISTRY["captions"]["methods"]["picture"]],
         )
         axes = figure.subplots()
         axes.axvline(0.0, color="#222222", linewidth=1.0)

@@ -441,18 +441,11 @@ _TEXTS = REGISTRY["captions"]
 
 def _data_fact(dataset, protocol, row):
     if dataset == "eeg":
-        return (
-            "its four outlier rows clipped at 10 interquartile ranges from the median"
-            if protocol == "fair"
-            else "its four outlier rows kept"
-        )
+        return _TEXTS["eeg"][protocol]
     if dataset == "cod-rna":
-        if row["n_test"] == DATASETS["cod-rna"].n_samples["paper-test"]:
-            return (
-                "tested on the last 157,410 rows of cod-rna.t, which stand in for the "
-                "paper's own test rows (cod-rna.r, 157,413 rows)"
-            )
-        return "tested on the paper's own test rows (cod-rna.r)"
+        n_stand_in = DATASETS["cod-rna"].n_samples["paper-test"]
+        rows = "stand_in" if row["n_test"] == n_stand_in else "own"
+        return _TEXTS["cod-rna"][rows]
     return _TEXTS["data"][dataset]
 
 
@@ -522,23 +515,14 @@ def _tested(rows):
 
 def _test_text(config, rows):
     """Which test the marks come from."""
+    texts = _TEXTS["test"]
     if not _tested(rows):
-        return f"no test with fewer than {LEAST_TRIALS} trials"
+        return texts["none"].format(least=LEAST_TRIALS)
     if config.protocol == "published":
-        return (
-            "plain paired t-tests at 5 %, which is the paper's test and takes trials "
-            "that share rows for independent"
-        )
-    text = (
-        "t-tests at 5 % that are corrected for random halves of the same rows (Nadeau "
-        "and Bengio, 2003)"
-    )
-    if datasets := sorted({row["dataset"] for row in rows} & set(ONE_SPLIT)):
-        text += (
-            f"; none for {' and '.join(datasets)}, whose trials have one split and "
-            "differ in their draws alone"
-        )
-    return text
+        return texts["plain"]
+    datasets = " and ".join(sorted({row["dataset"] for row in rows} & set(ONE_SPLIT)))
+    one_split = texts["one_split"].format(datasets=datasets) if datasets else ""
+    return f"{texts['corrected']}{one_split}"
 
 
 def latex_caption(config: Any, rows: Sequence[dict]) -> str:
@@ -562,20 +546,17 @@ def latex_caption(config: Any, rows: Sequence[dict]) -> str:
     return f"{text}; • {marks}{than} ({test} t-test, 5 %)"
 
 
-def _trials_text(config, rows):
-    text = (
-        f"Accuracy in %: mean and standard deviation over {trials_text(rows)}, seed "
-        f"{config.seed}; • marks a weighted method better than RFF and QMC: "
-        f"{_test_text(config, rows)}. Time: draw, "
-        "score and map the training rows once (fastest of five where that is short), "
-        "median over trials, and in brackets over RFF's in the same trial."
+def _marks_text(config, rows, table):
+    """What the marks in a table are, and its times."""
+    return _TEXTS[table]["marks"].format(
+        trials=trials_text(rows), seed=config.seed, test=_test_text(config, rows)
     )
+
+
+def _trials_text(config, rows):
+    text = _marks_text(config, rows, "table2")
     if any(row["dataset"] in PAPER_DATA for row in rows):
-        text += (
-            " Paper: the printed accuracy, deviation, bullet and time. Difference: "
-            "accuracy less the paper's, and in brackets over its standard deviation; "
-            "mean deviation: of the absolute differences of all sizes."
-        )
+        text += f" {_TEXTS['table2']['paper']}"
     return text
 
 
@@ -604,12 +585,6 @@ def _grid_end_texts(rows):
 def method_captions(config: Any, rows: Sequence[dict]) -> list[str]:
     """Sentences that say what a `method_table` shows."""
     protocol, _, *data = captions(config, rows)
-    marks = (
-        f"Accuracy in %: mean and standard deviation over {trials_text(rows)}, seed "
-        f"{config.seed}; • better and ◦ worse than RFF: "
-        f"{_test_text(config, rows)}. Time: draw or choose, and map the "
-        "training rows once, over RFF's in the same trial, at the largest s, median."
-    )
     d = {row["dataset"]: row["n_frequencies"] // row["multiple"] for row in rows}
     left_out = [
         f"{dataset}: {LABELS[method]} has no map of {multiple}d frequencies, {reason}."
@@ -618,4 +593,5 @@ def method_captions(config: Any, rows: Sequence[dict]) -> list[str]:
         for method in config.methods
         if (reason := why_not(method, d[dataset], multiple))
     ]
+    marks = _marks_text(config, rows, "methods")
     return [protocol, marks, *data, *left_out]

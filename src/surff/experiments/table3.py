@@ -19,6 +19,7 @@ import numpy as np
 
 import surff
 from surff.experiments.figures import decay_figure
+from surff.experiments.registry import REGISTRY
 from surff.experiments.table import Report, Table
 
 __all__ = [
@@ -188,15 +189,7 @@ def _quantity(name, sizes, values, order, text):
 # -- rendering -------------------------------------------------------------------------
 
 #: What the table shows.
-CAPTION = (
-    "mu_i: eigenvalues of K / n, scaled to sum to one; lambda = n^(-1/2), alpha = "
-    "n^(1/2). d: effective degrees of freedom. s: features that Theorem 1 asks for at "
-    f"failure probability {DELTA}, 5 D log(16 d) / {DELTA}, with D = d for leverage "
-    "sampling and D = 1 / lambda, the least that D can be, for the surrogate. Slopes: "
-    "of the logarithm against log n over the last two decades of n, of what was "
-    "computed and of the order in theory. For leverage sampling at exponential decay "
-    "the paper prints log^2 n; with d of order log n Theorem 1 gives log n log log n."
-)
+CAPTION: str = REGISTRY["captions"]["table3"]["text"].format(delta=DELTA)
 
 
 def _order(decay, quantity):
