@@ -46,7 +46,7 @@ from surff.experiments.peers import Fitted, fit_peer, score_of
 from surff.experiments.protocol import (
     Part,
     choose_gamma,
-    fair_features,
+    features_maker,
     seed_sequence,
     standardised,
 )
@@ -356,7 +356,7 @@ def fit_kernel_method(method, part, classification, multiple, fold_seed, map_see
     cv = folds(5, shuffle=True, random_state=fold_seed)
     leaves = "auto" if method in WITH_LEAVES else None
     model = kind(cv=cv, keep_equations=False, leaves=leaves)
-    features_at = fair_features(part, map_seed)
+    features_at = features_maker(part, "fair", map_seed)
     start = time.process_time()
     gamma, _ = choose_gamma(
         model, method, features_at, part.X, part.y, multiple, fold_seed

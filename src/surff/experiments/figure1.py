@@ -27,14 +27,10 @@ from surff.experiments.figures import figure1_figure
 from surff.experiments.methods import selectors
 from surff.experiments.printed import printed_table
 from surff.experiments.protocol import (
-    Part,
     Problem,
     load_problem,
-    published_part,
+    prepared,
     seed_sequence,
-    split,
-    standardised,
-    unit_interval,
 )
 from surff.experiments.registry import REGISTRY
 from surff.experiments.render import (
@@ -54,7 +50,6 @@ __all__ = [
     "N_ROWS",
     "figure1_captions",
     "figure1_report",
-    "prepared",
     "run_errors",
     "run_figure1",
     "trial_errors",
@@ -62,17 +57,6 @@ __all__ = [
 
 #: Rows that errors are taken on, as in the paper.
 N_ROWS = 1_000
-
-
-def prepared(problem: Problem, protocol: str, trial: int, seed: int) -> Part:
-    """Data of a trial, split and scaled as the protocol does."""
-    if protocol == "published":
-        part, _ = published_part(problem, 1, trial, seed)
-        return part._replace(X=part.X[:, :-1], test_X=part.test_X[:, :-1])
-    part = split(problem, trial, seed)
-    if protocol == "literal":
-        return unit_interval(part)
-    return standardised(part, clip=problem.name == "eeg")
 
 
 def trial_errors(

@@ -29,6 +29,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,6 +64,7 @@ __all__ = [
     "Problem",
     "load_problem",
     "map_pass",
+    "prepared",
     "published_candidates",
     "published_leverage",
     "published_part",
@@ -202,6 +204,16 @@ def sample_z_scores(X: np.ndarray) -> np.ndarray:
     return X / np.where(deviation > 0, deviation, 1.0)
 
 
+def prepared(problem: Problem, protocol: str, trial: int, seed: int) -> Part:
+    """Data of a trial, split and scaled as the protocol does."""
+    part = split(problem, trial, seed)
+    if protocol == "fair":
+        return standardised(part, clip=problem.name == "eeg")
+    if protocol == "literal" or problem.name == "covtype":
+        return unit_interval(part)
+    return part._replace(X=sample_z_scores(part.X), test_X=sample_z_scores(part.test_X))
+
+
 def timed(function: Callable, *args: Any) -> tuple[Any, float]:
     """Result and seconds; the fastest of five runs where one takes under 50 ms."""
     seconds = []
@@ -299,13 +311,7 @@ def published_part(
     problem: Problem, multiple: int, trial: int, seed: int
 ) -> tuple[Part, np.random.Generator]:
     """Scaled data of a trial, with a constant column for the phases, and its rng."""
-    part = split(problem, trial, seed)
-    if problem.name == "covtype":
-        part = unit_interval(part)
-    else:
-        part = part._replace(
-            X=sample_z_scores(part.X), test_X=sample_z_scores(part.test_X)
-        )
+    part = prepared(problem, "published", trial, seed)
     # The random phase b is one more frequency coordinate on a constant column.
     part = part._replace(X=with_ones(part.X), test_X=with_ones(part.test_X))
     return part, np.random.default_rng(seed_sequence(seed, problem, trial, multiple))
@@ -486,33 +492,6 @@ def fitted_row(features, model, part):
     }
 
 
-def two_seeds(problem, multiple, trial, seed):
-    """Seeds of the folds and of the maps of a trial."""
-    rng = np.random.default_rng(seed_sequence(seed, problem, trial, multiple))
-    return (int(value) for value in rng.integers(2**31, size=2))
-
-
-def literal_trial(problem, multiple, trial, methods, *, weights="own", seed=0):
-    """One trial of the protocol ``literal``; see the module and `PROTOCOLS`."""
-    part = unit_interval(split(problem, trial, seed))
-    n, n_features = part.X.shape
-    fold_seed, map_seed = two_seeds(problem, multiple, trial, seed)
-    rows = []
-    for method in methods:
-        features = features_of(
-            method, "literal", n_features, multiple, 1.0, map_seed, n
-        )
-        model = KernelRidgeClassifier(
-            alphas=n * PAPER_LAMBDAS,
-            cv=StratifiedKFold(5, shuffle=True, random_state=fold_seed),
-            fit_intercept=False,
-        )
-        found = fitted_row(features, model, part)
-        place = (problem, "literal", method, multiple, trial, weights, seed, part)
-        rows.append(row(*place, **found))
-    return rows
-
-
 def some_rows(
     X: np.ndarray, y: np.ndarray, n_rows: int, classification: bool, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -524,12 +503,12 @@ def some_rows(
     return X, y
 
 
-def fair_features(part: Part, map_seed: int) -> Callable:
-    """Function ``(method, gamma, multiple, n_samples)`` that makes fair features."""
+def features_maker(part: Part, protocol: str, map_seed: int) -> Callable:
+    """Function ``(method, gamma, multiple, n_samples)`` that makes features."""
 
     def features_at(method, gamma, multiple, n_samples):
         return features_of(
-            method, "fair", part.X.shape[1], multiple, gamma, map_seed, n_samples
+            method, protocol, part.X.shape[1], multiple, gamma, map_seed, n_samples
         )
 
     return features_at
@@ -580,24 +559,28 @@ def choose_gamma(
     return climb(score, 1.0 / X.shape[1])
 
 
-def fair_trial(problem, multiple, trial, methods, *, weights="own", seed=0):
-    """One trial of the protocol ``fair``; see the module and `PROTOCOLS`."""
-    part = standardised(split(problem, trial, seed), clip=problem.name == "eeg")
-    fold_seed, map_seed = two_seeds(problem, multiple, trial, seed)
-    model = KernelRidgeClassifier(
-        cv=StratifiedKFold(5, shuffle=True, random_state=fold_seed)
-    )
-    features_at = fair_features(part, map_seed)
+def public_trial(protocol, problem, multiple, trial, methods, *, weights="own", seed=0):
+    """One trial through the public estimators; see the module and `PROTOCOLS`."""
+    part = prepared(problem, protocol, trial, seed)
+    rng = np.random.default_rng(seed_sequence(seed, problem, trial, multiple))
+    fold_seed, map_seed = (int(value) for value in rng.integers(2**31, size=2))
+    folds = StratifiedKFold(5, shuffle=True, random_state=fold_seed)
+    model = KernelRidgeClassifier(cv=folds)
+    if protocol == "literal":
+        model.set_params(alphas=len(part.y) * PAPER_LAMBDAS, fit_intercept=False)
+    features_at = features_maker(part, protocol, map_seed)
     rows = []
     for method in methods:
-        gamma, scores = choose_gamma(
-            model, method, features_at, part.X, part.y, multiple, fold_seed
-        )
+        gamma, scores = 1.0, {}
+        if protocol == "fair":
+            gamma, scores = choose_gamma(
+                model, method, features_at, part.X, part.y, multiple, fold_seed
+            )
         features = features_at(method, gamma, multiple, len(part.y))
         found = fitted_row(features, model, part)
         if scores:
             found["at_grid_end"] += ends(gamma=(gamma, list(scores)))
-        place = (problem, "fair", method, multiple, trial, weights, seed, part)
+        place = (problem, protocol, method, multiple, trial, weights, seed, part)
         rows.append(row(*place, **found))
     return rows
 
@@ -607,6 +590,6 @@ def fair_trial(problem, multiple, trial, methods, *, weights="own", seed=0):
 #: ``multiple`` is s / d; ``weights`` concerns ``published`` alone.
 PROTOCOLS: dict[str, Callable[..., list[dict]]] = {
     "published": published_trial,
-    "literal": literal_trial,
-    "fair": fair_trial,
+    "literal": partial(public_trial, "literal"),
+    "fair": partial(public_trial, "fair"),
 }
