@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils.validation import (
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from surff.backend import (
     Array,
@@ -194,11 +192,7 @@ def leverage_scores(
     """
     features = fourier_features_of(model)
     if kind == "ridge":
-        alpha = _alpha(model, alpha)
-        if np.ndim(alpha):
-            raise ValueError(
-                "alpha must be given for a model with one alpha per target, got None."
-            )
+        alpha = _one_alpha(model, alpha)
         gram = _equations(model, X, None, sample_weight).gram
         scores = ridge_column_scores(gram, alpha)
         # With an odd number of columns the last frequency has no sine.
@@ -314,11 +308,7 @@ def recommended_frequencies(
     fourier_features_of(model)
     if X is not None and y is None:
         raise ValueError("y must be given with X, got None.")
-    alpha = _alpha(model, alpha)
-    if np.ndim(alpha):
-        raise ValueError(
-            "alpha must be given for a model with one alpha per target, got None."
-        )
+    alpha = _one_alpha(model, alpha)
     equations = _equations(model, X, y, sample_weight)
     moments, n = equations.moments, equations.weight_sum
     if X is None:  # a model sums targets less an offset
@@ -502,6 +492,16 @@ def _alpha(model, alpha):
     if np.min(model.alpha_) <= 0:
         raise ValueError(f"alpha must be positive, got alpha_={model.alpha_!r}.")
     return model.alpha_
+
+
+def _one_alpha(model, alpha):
+    """``alpha`` checked, or the model's if all targets have one."""
+    alpha = _alpha(model, alpha)
+    if np.ndim(alpha):
+        raise ValueError(
+            "alpha must be given for a model with one alpha per target, got None."
+        )
+    return alpha
 
 
 def _validated(model: Any, X: Array, sample_weight: Any) -> tuple[Array, Any]:

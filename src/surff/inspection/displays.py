@@ -33,6 +33,7 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 DASHES = ["--", ":", "-."]
 
 
+@dataclass(eq=False, repr=False)
 class KernelApproximationDisplay:
     r"""Approximate against exact kernel values of pairs of rows.
 
@@ -79,23 +80,20 @@ class KernelApproximationDisplay:
     True
     """
 
-    def __init__(
-        self,
-        exact: np.ndarray,
-        approximate: np.ndarray,
-        relative_error: float,
-        quantiles: Sequence[float] = (0.5, 0.95),
-    ):
-        levels = np.asarray(quantiles, dtype=np.float64)
+    exact: np.ndarray
+    approximate: np.ndarray
+    relative_error: float
+    quantiles: Sequence[float] = (0.5, 0.95)
+
+    def __post_init__(self):
+        levels = np.asarray(self.quantiles, dtype=np.float64)
         if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
             raise ValueError(
-                f"quantiles must be a sequence of numbers in [0, 1], got {quantiles!r}."
+                "quantiles must be a sequence of numbers in [0, 1], got "
+                f"{self.quantiles!r}."
             )
-        self.exact = exact
-        self.approximate = approximate
-        self.relative_error = relative_error
-        self.quantiles = quantiles
-        self.error_quantiles = np.quantile(np.abs(approximate - exact), levels)
+        errors = np.abs(self.approximate - self.exact)
+        self.error_quantiles = np.quantile(errors, levels)
 
     @classmethod
     def from_estimator(
@@ -392,6 +390,7 @@ def _score_name(model, n_splits):
     return f"{'held-out' if from_folds else 'leave-one-out'} {name.replace('_', ' ')}"
 
 
+@dataclass(eq=False, repr=False)
 class FrequencyDisplay:
     """Frequencies of a fitted Fourier map against the law of its kernel.
 
@@ -436,24 +435,19 @@ class FrequencyDisplay:
     ((32,), 3)
     """
 
-    def __init__(
-        self,
-        frequencies: np.ndarray,
-        importance_weights: np.ndarray,
-        law_norms: np.ndarray,
-        panels: Sequence[str] = ("norms", "weights", "coordinates"),
-    ):
-        unknown = [name for name in panels if name not in PANELS]
-        if isinstance(panels, str) or unknown or not len(panels):
+    frequencies: np.ndarray
+    importance_weights: np.ndarray
+    law_norms: np.ndarray
+    panels: Sequence[str] = ("norms", "weights", "coordinates")
+
+    def __post_init__(self):
+        unknown = [name for name in self.panels if name not in PANELS]
+        if isinstance(self.panels, str) or unknown or not len(self.panels):
             raise ValueError(
                 f"panels must be a sequence of {', '.join(map(repr, PANELS))}, got "
-                f"{panels!r}."
+                f"{self.panels!r}."
             )
-        self.frequencies = frequencies
-        self.importance_weights = importance_weights
-        self.law_norms = law_norms
-        self.panels = panels
-        self.norms = np.linalg.norm(frequencies, axis=1)
+        self.norms = np.linalg.norm(self.frequencies, axis=1)
 
     @classmethod
     def from_estimator(

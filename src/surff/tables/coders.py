@@ -102,16 +102,27 @@ class Filled(Coder):
 
     strategy = "median"
 
-    def _fit_filling(self, values):
+    def _fit_filling(self, column):
+        """Learn how gaps are filled; values without them."""
+        values = column.values[:, None]
         self.imputer = SimpleImputer(strategy=self.strategy).fit(values)
         self.flag = None
         if np.isnan(values).any():
             self.flag = MissingIndicator(features="all").fit(values)
+        return self.imputer.transform(values)
 
-    def _filled(self, values):
-        """Values without gaps, and the columns of the flag, if any."""
-        flags = [] if self.flag is None else [self.flag.transform(values).astype(float)]
-        return self.imputer.transform(values), flags
+    def encode(self, column: Column, folds: np.ndarray | None = None) -> np.ndarray:
+        """Numbers of the values, and the flag of gaps; see `Coder.encode`."""
+        del folds  # no target
+        values = column.values[:, None]
+        parts = self._of_filled(self.imputer.transform(values))
+        if self.flag is not None:
+            parts.append(self.flag.transform(values).astype(float))
+        return np.hstack(parts)
+
+    @abstractmethod
+    def _of_filled(self, filled: np.ndarray) -> list[np.ndarray]:
+        """Columns of numbers from values without gaps."""
 
     def _gaps(self, column):
         n = int(column.missing.sum())
@@ -135,9 +146,7 @@ class NumberCoder(Filled):
 
     def fit(self, column: Column) -> NumberCoder:
         """Learn the median and the scale."""
-        values = column.values[:, None]
-        self._fit_filling(values)
-        filled = self.imputer.transform(values)
+        filled = self._fit_filling(column)
         heavy = is_heavy(filled[:, 0])
         self.scaler = StandardScaler()
         if heavy:
@@ -152,11 +161,8 @@ class NumberCoder(Filled):
         self.made = f"numbers, {self._gaps(column)}; {scaled}"
         return self
 
-    def encode(self, column: Column, folds: np.ndarray | None = None) -> np.ndarray:
-        """Scaled numbers, and the flag of gaps."""
-        del folds  # no target
-        filled, flags = self._filled(column.values[:, None])
-        return np.hstack([self.scaler.transform(filled), *flags])
+    def _of_filled(self, filled):
+        return [self.scaler.transform(filled)]
 
 
 class TruthCoder(Filled):
@@ -166,16 +172,13 @@ class TruthCoder(Filled):
 
     def fit(self, column: Column) -> TruthCoder:
         """Learn which is commoner."""
-        self._fit_filling(column.values[:, None])
+        self._fit_filling(column)
         self.names_out = [self.name, *self._flag_names()]
         self.made = f"True and False as 1 and 0, {self._gaps(column)}"
         return self
 
-    def encode(self, column: Column, folds: np.ndarray | None = None) -> np.ndarray:
-        """Zeros and ones, and the flag of gaps."""
-        del folds  # no target
-        filled, flags = self._filled(column.values[:, None])
-        return np.hstack([filled, *flags])
+    def _of_filled(self, filled):
+        return [filled]
 
 
 class DateCoder(Filled):
@@ -189,9 +192,7 @@ class DateCoder(Filled):
 
     def fit(self, column: Column) -> DateCoder:
         """Learn the span."""
-        days = column.values[:, None]
-        self._fit_filling(days)
-        filled = self.imputer.transform(days)
+        filled = self._fit_filling(column)
         self.scaler = StandardScaler().fit(filled)
         span = float(filled.max() - filled.min())
         self.periods = {}
@@ -207,13 +208,10 @@ class DateCoder(Filled):
         self.made = f"dates, {self._gaps(column)}; as days since 1970{around}"
         return self
 
-    def encode(self, column: Column, folds: np.ndarray | None = None) -> np.ndarray:
-        """Scaled days, a cosine and a sine per period, and the flag of gaps."""
-        del folds  # no target
-        filled, flags = self._filled(column.values[:, None])
+    def _of_filled(self, filled):
         turns = [2 * np.pi * filled / period for period in self.periods.values()]
         around = [f(turn) for turn in turns for f in (np.cos, np.sin)]
-        return np.hstack([self.scaler.transform(filled), *around, *flags])
+        return [self.scaler.transform(filled), *around]
 
 
 #: Ends of the names of a part that goes around.

@@ -248,9 +248,7 @@ def from_polars(series: Any) -> Column:
     if dtype.is_numeric() or dtype == pl.Null:
         return numbers_of(series.cast(pl.Float64).to_numpy())
     if dtype == pl.Date or dtype == pl.Datetime:
-        micros = series.cast(pl.Datetime("us")).to_physical()
-        days = micros.cast(pl.Float64).to_numpy() / DAY
-        return Column("empty" if len(days) and np.isnan(days).all() else "date", days)
+        return days_of(series.cast(pl.Datetime("us")).to_numpy())
     if dtype == pl.Duration:
         micros = series.cast(pl.Duration("us")).to_physical()
         return numbers_of(micros.cast(pl.Float64).to_numpy() / DAY)
@@ -337,8 +335,7 @@ def of_levels(codes: np.ndarray, levels: list[Any]) -> Column:
     if all(isinstance(level, str) for level in levels):
         return text_of(codes, levels)
     if all(isinstance(level, bool | np.bool_) for level in levels):
-        table, kind = np.array([*map(float, levels), np.nan]), "truth"
-        return Column(kind, table[codes])
+        return Column("truth", np.array([*map(float, levels), np.nan])[codes])
     if all(isinstance(level, numbers.Real | decimal.Decimal) for level in levels):
         return numbers_of(np.array([*map(float, levels), np.nan])[codes])
     if all(isinstance(level, datetime.date | np.datetime64) for level in levels):

@@ -194,10 +194,7 @@ class TableEncoder(ChecksItself, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        sample, start = ColumnSample(self.n_sample), 0
-        for block in blocks:
-            start += sample.update_block(start, block)
-        return self._fit_sample(sample)
+        return self._fit_sample(ColumnSample.of_blocks(blocks, self.n_sample))
 
     def fit_sample(self, sample: ColumnSample) -> Self:
         """Look at the rows of a sample."""
@@ -420,6 +417,14 @@ class ColumnSample:
         self._parts: list[tuple[np.ndarray, Columns, Any]] = []
         self._limit = np.uint64(2**64 - 1)
         self._names: list[str] | None = None
+
+    @classmethod
+    def of_blocks(cls, blocks: Iterable[Any], size: int) -> Self:
+        """Sample of the rows of all `Block` of a source."""
+        sample, start = cls(size), 0
+        for block in blocks:
+            start += sample.update_block(start, block)
+        return sample
 
     def update_block(self, start: int, block: Any) -> int:
         """Take rows of a `Block` in; returns how many rows it has."""

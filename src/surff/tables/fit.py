@@ -104,6 +104,18 @@ class Task(NamedTuple):
         """Whether targets are labels."""
         return self.name == "classification"
 
+    @property
+    def kernel_ridge(self) -> type:
+        """Kind of surff's models."""
+        return KernelRidgeClassifier if self.is_classes else KernelRidgeRegressor
+
+    @property
+    def boosting(self) -> type:
+        """Kind of gradient boosting."""
+        if self.is_classes:
+            return HistGradientBoostingClassifier
+        return HistGradientBoostingRegressor
+
 
 def fit(
     data: Any,
@@ -451,10 +463,10 @@ class Work:
             values, counts = np.unique(data.y, return_counts=True)
             constant = np.mean(data.y_held == values[counts.argmax()])
             scores["commonest class"] = float(constant)
-            linear, boosting = LogisticRegression(), HistGradientBoostingClassifier
+            linear = LogisticRegression()
         else:
             scores["mean"] = float(1 - square_ratio(data.y_held, data.y.mean()))
-            linear, boosting = Ridge(), HistGradientBoostingRegressor
+            linear = Ridge()
         LOGGER.info("now a linear model and gradient boosting, to compare")
         try:
             # One thread: several wait for each other long where other work runs.
@@ -463,7 +475,7 @@ class Work:
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 linear.fit(data.X, data.y)
                 scores["linear"] = float(linear.score(data.X_held, data.y_held))
-                boosting = boosting(random_state=self.random_state)
+                boosting = self.task.boosting(random_state=self.random_state)
                 name, model = boosted(boosting, data, self.end)
             scores[name] = float(model.score(data.X_held, data.y_held))
         except KeyboardInterrupt:
@@ -507,20 +519,17 @@ class Work:
             features = FourierFeatures(8, adapt="auto", random_state=0)
             LOGGER.info("loading code, which is compiled the first time")
             quiet = {"verbose": lambda _: None}
-            self._kind()(features, alphas=1.0, **quiet).fit(some.X, some.y)
+            self.task.kernel_ridge(features, alphas=1.0, **quiet).fit(some.X, some.y)
 
     def _whole_pass(self, model, data):
         """Seconds that a pass over all rows takes, by the time of some of them."""
         if self.in_memory or self.is_cut:
             return 0.0
         start = time.monotonic()
-        some = self._kind()(FrozenEstimator(model.features_), alphas=1.0)
+        some = self.task.kernel_ridge(FrozenEstimator(model.features_), alphas=1.0)
         some.fit(data.X[:TIMED_ROWS], data.y[:TIMED_ROWS])
         each = (time.monotonic() - start) / min(TIMED_ROWS, len(data.y))
         return self.looked.n_rows * (each + self.reading)
-
-    def _kind(self):
-        return KernelRidgeClassifier if self.task.is_classes else KernelRidgeRegressor
 
     def _tried(self, size, model, data, seconds):
         """What a model has reached on the rows that are held out."""
@@ -540,7 +549,9 @@ class Work:
         """Yield the models of a size: one head for all rows, then one per leaf."""
         features = FourierFeatures(size, adapt="auto", random_state=self.random_state)
         left = max(1.0, self.deadline - time.monotonic())
-        model = self._kind()(features, cv="gcv", verbose=self.verbose, max_time=left)
+        model = self.task.kernel_ridge(
+            features, cv="gcv", verbose=self.verbose, max_time=left
+        )
         model.fit(data.X, data.y)
         yield model
         n_heads = len(np.unique(data.y)) if self.task.is_classes else 1

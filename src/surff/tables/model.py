@@ -189,20 +189,21 @@ class TableModel(Pipeline):
         import pandas as pd
 
         check_is_fitted(self)
-        zeros = np.zeros((1, len(self.encoder.get_feature_names_out())))
-        like = getattr(self.model, method)(zeros)
-        meta = (pd.Series if like.ndim == 1 else pd.DataFrame)(like[:0])
+        like = no_results(self, method)
+        meta = (pd.Series if like.ndim == 1 else pd.DataFrame)(like)
         frames = X.map_partitions(of_partition, self, method, meta=meta)
         return frames.to_dask_array()
+
+
+def no_results(model, method):
+    """Results for no rows."""
+    zeros = np.zeros((1, len(model.encoder.get_feature_names_out())))
+    return getattr(model.model, method)(zeros)[:0]
 
 
 def of_partition(X, model, method):
     """Results for a partition of a dataframe, on a worker."""
     import pandas as pd
 
-    if not len(X):
-        zeros = np.zeros((1, len(model.encoder.get_feature_names_out())))
-        values = getattr(model.model, method)(zeros)[:0]
-    else:
-        values = getattr(model, method)(X)
+    values = getattr(model, method)(X) if len(X) else no_results(model, method)
     return (pd.Series if values.ndim == 1 else pd.DataFrame)(values, index=X.index)

@@ -74,7 +74,8 @@ class Plan:
             return "as drop= says"
         if column.kind == "empty":
             return "no value"
-        column = self._as_asked(name, column)
+        if name in self.encoder.categorical:  # its numbers are categories
+            column = as_text(column)
         if not column.missing.any() and len(np.unique(column.values)) == 1:
             return "constant"
         other = self.seen.setdefault(fingerprint(column), name)
@@ -86,10 +87,6 @@ class Plan:
             return "row numbers"
         coder = {"number": NumberCoder, "truth": TruthCoder, "date": DateCoder}
         return coder[column.kind](name).fit(column)
-
-    def _as_asked(self, name, column):
-        """The column as text, if its numbers are categories."""
-        return as_text(column) if name in self.encoder.categorical else column
 
     def _text_fate(self, name, column):
         there = column.take(~column.missing)

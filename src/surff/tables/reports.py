@@ -8,10 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import (
     accuracy_score,
@@ -22,17 +18,12 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
-from surff.estimators import (
-    FourierFeatures,
-    KernelRidgeClassifier,
-    KernelRidgeRegressor,
-    NystroemFeatures,
-)
+from surff.estimators import FourierFeatures, NystroemFeatures
 from surff.streaming import Block
 from surff.tables.columns import Column, Columns, columns_of
 from surff.tables.encoder import ColumnSample, TableEncoder
 from surff.tables.files import first_pass, open_table
-from surff.tables.fit import sample_of, source_of, task_of
+from surff.tables.fit import Task, sample_of, source_of, task_of
 from surff.tables.plans import Looked
 
 __all__ = [
@@ -103,14 +94,9 @@ def columns_used(model: Any) -> list[str]:
 def predicted_blocks(model: Any, source: Any) -> Iterator[tuple[np.ndarray, Block]]:
     """Yield the predictions for each block of a source, and the block."""
     for block in source:
-        columns = block_columns(block)
+        columns = columns_of(block.X)
         if columns.n_rows:
             yield model.predict(columns), block
-
-
-def block_columns(block: Block) -> Columns:
-    """Columns of a block."""
-    return columns_of(block.X)
 
 
 def evaluation(model: Any, source: Any) -> dict[str, Any]:
@@ -243,14 +229,7 @@ def gradient_importance(
 
 def sampled(source: Any, n_rows: int) -> Looked:
     """Uniform sample of the rows of a source."""
-
-    def look():
-        sample, start = ColumnSample(n_rows), 0
-        for block in source:
-            start += sample.update_block(start, block)
-        return sample.looked()
-
-    return first_pass(look)
+    return first_pass(lambda: ColumnSample.of_blocks(source, n_rows).looked())
 
 
 def comparison(
@@ -321,7 +300,7 @@ def comparison(
         X = encoder.encode(looked.columns.take(train), looked.rows[train])
         X_test = encoder.encode(looked.columns.take(test))
         for method, size, _ in cells:
-            model = model_of(method, size, trial, found.is_classes)
+            model = model_of(method, size, trial, found)
             start = time.perf_counter()
             model.fit(X, y[train])
             seconds = time.perf_counter() - start
@@ -347,14 +326,10 @@ def fingerprint(looked: Looked, task: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def model_of(method: str, size: int, seed: int, is_classes: bool) -> Any:
+def model_of(method: str, size: int, seed: int, task: Task) -> Any:
     """Unfitted model of a comparison."""
     if COMPARED[method] is not None:
-        kind = KernelRidgeClassifier if is_classes else KernelRidgeRegressor
-        return kind(COMPARED[method](size, seed), cv="gcv")
+        return task.kernel_ridge(COMPARED[method](size, seed), cv="gcv")
     if method == "linear":
-        return LogisticRegression(max_iter=1000) if is_classes else Ridge()
-    kind = (
-        HistGradientBoostingClassifier if is_classes else HistGradientBoostingRegressor
-    )
-    return kind(random_state=seed)
+        return LogisticRegression(max_iter=1000) if task.is_classes else Ridge()
+    return task.boosting(random_state=seed)

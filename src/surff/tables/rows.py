@@ -66,11 +66,7 @@ class EncodedRows:
         return self.source.stamps() if hasattr(self.source, "stamps") else {}
 
     def __iter__(self) -> Iterator[Block]:
-        start = 0
-        for block in self.source:
-            made = encoded_block(self.encoder, self.training, start, block)
-            start += len(made.X)
-            yield made
+        return encoded_blocks(self.encoder, self.training, self.source)
 
 
 class EncodedWorkerRows(DaskRows):
@@ -87,11 +83,7 @@ class EncodedWorkerRows(DaskRows):
         return encoded_block(self.encoder, False, 0, super().head())
 
     def __iter__(self) -> Iterator[Block]:
-        start = 0
-        for block in super().__iter__():
-            made = encoded_block(self.encoder, self.training, start, block)
-            start += len(made.X)
-            yield made
+        return encoded_blocks(self.encoder, self.training, super().__iter__())
 
     def reduce(
         self,
@@ -109,6 +101,15 @@ class EncodedWorkerRows(DaskRows):
 def of_encoded_block(of_block, encoder, training, start, block):
     """Result of a function of an encoded block, on a worker."""
     return of_block(start, encoded_block(encoder, training, start, block))
+
+
+def encoded_blocks(encoder, training, blocks):
+    """Yield blocks with numbers in the place of their frames."""
+    start = 0
+    for block in blocks:
+        made = encoded_block(encoder, training, start, block)
+        start += len(made.X)
+        yield made
 
 
 def encoded_block(encoder, training, start, block):
