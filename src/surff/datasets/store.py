@@ -211,14 +211,11 @@ def find(file: DataFile) -> FileStatus:
         The first place that has it.
     """
     optional = file.stem == PAPER_TEST_STEM
-    directory = _data_directory()
-    if directory is not None and (directory / file.filename).is_file():
-        return FileStatus(
-            file.filename, "SURFF_DATA", directory / file.filename, optional
-        )
-    path = cache_directory() / file.filename
-    if path.is_file():
-        return FileStatus(file.filename, "cache", path, optional)
+    places = {"SURFF_DATA": _data_directory, "cache": cache_directory}
+    for place, directory_of in places.items():
+        directory = directory_of()
+        if directory is not None and (directory / file.filename).is_file():
+            return FileStatus(file.filename, place, directory / file.filename, optional)
     return FileStatus(file.filename, "missing", None, optional)
 
 

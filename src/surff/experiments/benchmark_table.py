@@ -43,6 +43,7 @@ from surff.experiments.statistics import (
     LEVEL,
     Summary,
     paired_p_value,
+    rows_by_cell,
     signed_rank_p_value,
     summarise,
 )
@@ -50,6 +51,7 @@ from surff.experiments.table import (
     MISSING,
     Report,
     Table,
+    format_marked,
     format_seconds,
     format_summary,
 )
@@ -100,10 +102,7 @@ def benchmark_cells(rows: Sequence[dict]) -> Cells:
     cells : dict
         Maps ``(task, multiple, method)`` to `BenchmarkCell`, in the order of the rows.
     """
-    splits: dict[tuple, dict[int, dict]] = {}
-    for row in rows:
-        key = row["dataset"], row["multiple"], row["method"]
-        splits.setdefault(key, {})[row["trial"]] = row
+    splits = rows_by_cell(rows)
     cells = {}
     for (task, multiple, method), found in splits.items():
         reference = splits.get((task, multiple, "rff"), {})
@@ -279,13 +278,6 @@ def _absent_caption(config, rows):
     return [f"Not run, since they need a package of their own: {', '.join(names)}."]
 
 
-def _score(cell, reference):
-    text = format_summary(cell and cell.score, ".2f", ".2f")
-    if cell is None or reference is None or not cell.p_value < LEVEL:
-        return text
-    return f"{text} {'•' if cell.score.mean > reference.score.mean else '◦'}"
-
-
 def _task_table(cells, task):
     sizes = sorted({key[1] for key in cells if key[0] == task} - {0})
     found = {key[2] for key in cells if key[0] == task}
@@ -300,10 +292,10 @@ def _task_table(cells, task):
             [
                 label,
                 *(
-                    _score(cell, cells.get((task, s, "rff")))
+                    format_marked(cell, cells.get((task, s, "rff")), "score")
                     for s, cell in sized.items()
                 ),
-                _score(whole, None),
+                format_marked(whole, None, "score"),
                 format_seconds(last.fit_time),
                 f"{last.model_bytes / 1e3:.0f} kB",
             ]

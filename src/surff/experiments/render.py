@@ -21,14 +21,20 @@ from surff.experiments.protocol import ONE_SPLIT
 from surff.experiments.registry import REGISTRY
 from surff.experiments.statistics import (
     LEAST_TRIALS,
-    LEVEL,
     Summary,
     paired_p_value,
     paired_ratio,
+    rows_by_cell,
     significantly_better,
     summarise,
 )
-from surff.experiments.table import MISSING, Table, format_seconds, format_summary
+from surff.experiments.table import (
+    MISSING,
+    Table,
+    format_marked,
+    format_seconds,
+    format_summary,
+)
 
 __all__ = [
     "Agreement",
@@ -117,10 +123,7 @@ def summary_cells(
         Maps ``(dataset, multiple, method)`` to `Cell`, data sets in the order of the
         rows, multiples ascending, methods in table order.
     """
-    trials: dict[tuple, dict[int, dict]] = {}
-    for row in rows:
-        key = row["dataset"], row["multiple"], row["method"]
-        trials.setdefault(key, {})[row["trial"]] = row
+    trials = rows_by_cell(rows)
     datasets = list(dict.fromkeys(key[0] for key in trials))
     methods = list(LABELS)
     return {
@@ -372,14 +375,6 @@ def _cell_text(name, cell, method):
     return _ROWS[name](cell, method)
 
 
-def _marked_accuracy(cell, reference):
-    """Accuracy with its standard deviation and how it compares with RFF's."""
-    text = format_summary(cell and cell.accuracy, ".2f", ".2f")
-    if cell is None or reference is None or not cell.p_value < LEVEL:
-        return text
-    return f"{text} {'•' if cell.accuracy.mean > reference.accuracy.mean else '◦'}"
-
-
 def method_table(cells: Cells, dataset: str) -> Table:
     """Accuracies of all methods on one data set: a row per method, a column per size.
 
@@ -392,7 +387,7 @@ def method_table(cells: Cells, dataset: str) -> Table:
     for method in methods:
         row = {size: cells.get((dataset, size, method)) for size in sizes}
         texts = (
-            _marked_accuracy(cell, cells.get((dataset, size, "rff")))
+            format_marked(cell, cells.get((dataset, size, "rff")), "accuracy")
             for size, cell in row.items()
         )
         ratio = [cell.ratio for cell in row.values() if cell][-1]
@@ -503,8 +498,8 @@ def _data_texts(config, rows):
 
 def trials_text(rows: Sequence[dict], why: str = "the run is not finished") -> str:
     """How many trials the cells of some rows have; ``why``, if not all as many."""
-    counts = Counter((row["dataset"], row["multiple"], row["method"]) for row in rows)
-    least, most = min(counts.values()), max(counts.values())
+    counts = [len(trials) for trials in rows_by_cell(rows).values()]
+    least, most = min(counts), max(counts)
     n = f"{most} trials" if most > 1 else "1 trial"
     return f"{least} to {most} trials ({why})" if least < most else n
 
@@ -561,24 +556,21 @@ def _trials_text(config, rows):
 
 
 def _grid_end_texts(rows):
-    counts, totals = {}, {}
-    for row in rows:
-        method = row["method"]
-        totals[method] = totals.get(method, 0) + 1
-        for name in row["at_grid_end"]:
-            counts.setdefault(name, {}).setdefault(method, 0)
-            counts[name][method] += 1
+    totals = Counter(row["method"] for row in rows)
+    counts = Counter(
+        (name, row["method"]) for row in rows for name in row["at_grid_end"]
+    )
     if not counts:
         return ["No chosen alpha or gamma sat at an end of its grid."]
     return [
         f"The chosen {name} sat at an end of its grid in some fits: "
         + "; ".join(
-            f"{label} {counts[name][method]} of {totals[method]}"
+            f"{label} {counts[name, method]} of {totals[method]}"
             for method, label in LABELS.items()
-            if method in counts[name]
+            if counts[name, method]
         )
         + "."
-        for name in sorted(counts)
+        for name in sorted({name for name, _ in counts})
     ]
 
 

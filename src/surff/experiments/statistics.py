@@ -15,6 +15,7 @@ __all__ = [
     "Summary",
     "paired_p_value",
     "paired_ratio",
+    "rows_by_cell",
     "signed_rank_p_value",
     "significantly_better",
     "summarise",
@@ -42,6 +43,15 @@ class Summary(NamedTuple):
     mean: float
     std: float
     n: int
+
+
+def rows_by_cell(rows: Sequence[dict]) -> dict[tuple[str, int, str], dict[int, dict]]:
+    """Rows by data set, multiple and method, then by trial."""
+    found: dict[tuple, dict[int, dict]] = {}
+    for row in rows:
+        key = row["dataset"], row["multiple"], row["method"]
+        found.setdefault(key, {})[row["trial"]] = row
+    return found
 
 
 def summarise(values: Sequence[float]) -> Summary:

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from surff.experiments.figures import save
-from surff.experiments.statistics import Summary
+from surff.experiments.statistics import LEVEL, Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,6 +26,7 @@ __all__ = [
     "MISSING",
     "Report",
     "Table",
+    "format_marked",
     "format_seconds",
     "format_summary",
     "tex",
@@ -87,6 +88,22 @@ def format_summary(summary: Summary | None, mean: str, std: str = "") -> str:
         return MISSING
     more = "" if not std or math.isnan(summary.std) else f" ± {summary.std:{std}}"
     return f"{summary.mean:{mean}}{more}"
+
+
+def format_marked(cell: Any, reference: Any, field: str) -> str:
+    """Write a mean with its standard deviation, marked if it differs from a reference.
+
+    Parameters
+    ----------
+    cell, reference : cell or None
+        Named tuples with a `Summary` in ``field``; ``cell.p_value`` is of their test.
+    field : str
+    """
+    summary = cell and getattr(cell, field)
+    text = format_summary(summary, ".2f", ".2f")
+    if cell is None or reference is None or not cell.p_value < LEVEL:
+        return text
+    return f"{text} {'•' if summary.mean > getattr(reference, field).mean else '◦'}"
 
 
 def tex(text: str) -> str:

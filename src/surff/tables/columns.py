@@ -188,11 +188,16 @@ def numbers_of(values: np.ndarray) -> Column:
     return Column(kind, values)
 
 
+def in_days(times: np.ndarray) -> np.ndarray:
+    """Days of datetime64 or timedelta64 in microseconds, NaN for NaT."""
+    days = times.view(np.int64) / DAY
+    days[np.isnat(times)] = np.nan
+    return days
+
+
 def days_of(moments: np.ndarray) -> Column:
     """Column of dates, from datetime64."""
-    moments = moments.astype("datetime64[us]")
-    days = moments.view(np.int64) / DAY
-    days[np.isnat(moments)] = np.nan
+    days = in_days(moments.astype("datetime64[us]"))
     return Column("empty" if len(days) and np.isnan(days).all() else "date", days)
 
 
@@ -225,10 +230,7 @@ def from_pandas(series: Any) -> Column:
             series = series.dt.tz_convert("UTC").dt.tz_localize(None)
         return days_of(series.to_numpy(dtype="datetime64[us]"))
     if pd.api.types.is_timedelta64_dtype(dtype):
-        span = series.to_numpy(dtype="timedelta64[us]")
-        days = span.view(np.int64) / DAY
-        days[np.isnat(span)] = np.nan
-        return numbers_of(days)
+        return numbers_of(in_days(series.to_numpy(dtype="timedelta64[us]")))
     if isinstance(dtype, pd.PeriodDtype):
         return days_of(series.dt.to_timestamp().to_numpy(dtype="datetime64[us]"))
     try:
@@ -250,8 +252,7 @@ def from_polars(series: Any) -> Column:
     if dtype == pl.Date or dtype == pl.Datetime:
         return days_of(series.cast(pl.Datetime("us")).to_numpy())
     if dtype == pl.Duration:
-        micros = series.cast(pl.Duration("us")).to_physical()
-        return numbers_of(micros.cast(pl.Float64).to_numpy() / DAY)
+        return numbers_of(in_days(series.cast(pl.Duration("us")).to_numpy()))
     if dtype in (pl.String, pl.Categorical, pl.Enum):
         levels = series.drop_nulls().unique(maintain_order=True).cast(pl.String)
         places = pl.Series(range(len(levels)), dtype=pl.Int64)
@@ -285,8 +286,8 @@ def from_arrow(array: Any) -> Column:
         moments = array.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
         return days_of(moments.to_numpy(zero_copy_only=False).astype("datetime64[us]"))
     if types.is_duration(kind):
-        micros = array.cast(pa.duration("us")).cast(pa.int64()).cast(pa.float64())
-        return numbers_of(micros.to_numpy(zero_copy_only=False) / DAY)
+        micros = array.cast(pa.duration("us")).to_numpy(zero_copy_only=False)
+        return numbers_of(in_days(micros))
     if types.is_dictionary(kind):
         array, kind = array, kind.value_type
     elif "string" in str(kind):

@@ -489,7 +489,7 @@ class ColumnSample:
             return
         rows = np.concatenate([part[0] for part in self._parts])
         order = np.argsort(rows, kind="stable")
-        keys = np.concatenate([row_keys(float(0), 0), keys_of(rows)])
+        keys = keys_of(rows)
         if len(rows) > self.size:
             kept = np.argpartition(keys, self.size)[: self.size]
             self._limit = keys[kept].max()
