@@ -23,7 +23,7 @@ extensions = [
 exclude_patterns = ["results", "_build", "auto_examples/*.ipynb"]
 templates_path = ["_templates"]
 
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["attrs_block", "dollarmath"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
@@ -46,6 +46,8 @@ html_static_path = ["_static"]
 html_css_files = ["surff.css"]
 toc_object_entries_show_parents = "hide"
 html_title = "surff"
+html_show_sourcelink = False  # a sidebar with nothing else would stay
+html_show_search_summary = False  # browsers refuse to fetch it from a disk
 html_math_renderer = "mathml"  # drawn by browsers themselves, without a network
 html_theme_options = {"show_prev_next": False, "show_toc_level": 2}
 
@@ -59,15 +61,21 @@ def strip_code(app, doctree):
             block.children = [nodes.Text(block.rawsource)]
 
 
+def mathml(formula, display="inline"):
+    """Formula as MathML; bars of a norm that has a power keep their size and place."""
+    written = convert(formula, display=display)
+    return re.sub(r"<mo>(&#x0(?:2016|007C);)", r'<mo stretchy="false">\1', written)
+
+
 def visit_math(self, node):
     """Write a formula in a line of text."""
-    self.body.append(convert(node.astext()))
+    self.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def visit_math_block(self, node):
     """Write a formula of its own."""
-    self.body.append(f"<p>{convert(node.astext(), display='block')}</p>")
+    self.body.append(f"<p>{mathml(node.astext(), 'block')}</p>")
     raise nodes.SkipNode
 
 
@@ -77,6 +85,14 @@ def skip_inherited_requests(app, what, name, obj, skip, options):
     Their docstrings point to labels of scikit-learn's own manual.
     """
     return skip or name == "get_metadata_routing" or name.endswith("_request")
+
+
+def shorten_signature(app, what, name, obj, options, signature, return_annotation):
+    """Write NumPy's type of all that names a dtype as its name."""
+    del app, what, name, obj, options  # the same for all
+    dtype = r"type\[~typing\.Any\] \| .*?_DTypeDict \| str"
+    signature = re.sub(dtype, "DTypeLike", signature or "")
+    return re.sub(r"<class '(.*?)'>", r"\1", signature) or None, return_annotation
 
 
 def join_continued_lines(app, what, name, obj, options, lines):
@@ -89,4 +105,5 @@ def setup(app):
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     app.connect("autodoc-skip-member", skip_inherited_requests)
     app.connect("autodoc-process-docstring", join_continued_lines, priority=400)
+    app.connect("autodoc-process-signature", shorten_signature)
     app.connect("doctree-read", strip_code)
