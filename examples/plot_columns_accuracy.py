@@ -4,7 +4,7 @@ How many columns?
 
 Accuracy on rows held out against the columns of the map, for drawn and for learned
 frequencies, on handwritten digits that come with scikit-learn. The folds that choose
-alpha also say when more columns stop to pay: ``best_score_`` needs no test set.
+alpha also say when more columns stop paying: ``best_score_`` needs no test set.
 """
 
 import matplotlib.pyplot as plt

@@ -32,7 +32,11 @@ order = np.argsort(new[:, 0])
 left.fill_between(new[order, 0], low[order], high[order], alpha=0.3)
 for chosen, colour in ((inside, "0.5"), (~inside, "C1")):
     left.scatter(new[chosen], y_new[chosen], s=5, color=colour)
-left.set(title=f"{inside.mean():.1%} of new targets inside", xlabel="x", ylabel="y")
+left.set(
+    title=f"{inside.mean():.0%} of new targets inside, 90% promised",
+    xlabel="x",
+    ylabel="y",
+)
 
 labels = rng.random(2000) < 1 / (1 + np.exp(-3 * np.sin(2 * X[:, 0])))
 model = KernelRidgeClassifier(features, probability=True)
@@ -40,7 +44,5 @@ chance = model.fit(X[:1000], labels[:1000]).predict_proba(new)[:, 1]
 share, said = calibration_curve(labels[1000:], chance, n_bins=8)
 right.plot([0, 1], [0, 1], color="0.6", ls=":")
 right.plot(said, share, marker="o")
-right.set(
-    title="calibrated chances", xlabel="chance said", ylabel="share that came true"
-)
+right.set(title="calibrated probabilities", xlabel="predicted", ylabel="observed share")
 plt.show()

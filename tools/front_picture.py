@@ -32,6 +32,12 @@ METHODS = {
     "xrfm": "xRFM",
 }
 
+#: Methods of one size.
+POINTS = ("boosting", "xgboost", "xrfm")
+
+#: Where the name of the best method stands.
+LABEL = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center"}
+
 #: Size in inches, rows and columns of panels, and columns of the legend.
 LAYOUTS = {
     "front.svg": ((9, 5.4), (2, 2), 3),
@@ -49,8 +55,20 @@ def draw(rows, size, shape, n_columns):
             found.sort(key=lambda row: int(row["multiple"]))
             kilobytes = [float(row["model_bytes"]) / 1e3 for row in found]
             score = [float(row["score"]) for row in found]
-            axes.plot(kilobytes, score, **STYLES[method])
+            style = {"linestyle": "none"} if method in POINTS else {}
+            axes.plot(kilobytes, score, **STYLES[method] | style)
+        best = max(
+            (r for r in rows if r["task"] == task and r["method"] in METHODS),
+            key=lambda row: float(row["score"]),
+        )
+        axes.annotate(
+            METHODS[best["method"]],
+            (float(best["model_bytes"]) / 1e3, float(best["score"])),
+            **LABEL,
+            color=STYLES[best["method"]]["color"],
+        )
         axes.set(title=label, xscale="log")
+        axes.margins(y=0.12)
         axes.xaxis.set_major_formatter("{x:g}")
     for axes in panels.ravel()[-shape[1] :]:
         axes.set_xlabel("size of the model, kB")
