@@ -217,7 +217,7 @@ def test_nothing_to_draw_is_no_picture(tmp_path, small):
 
 
 def test_the_variance_of_the_modified_draw_is_what_its_limit_says():
-    limit, why = approximation.LARGEST_D["modified"]
+    limit, why = approximation.LARGEST["d"]["modified"]
     assert "(0.56 T)^d, T = 4" in why
     assert DRAWS["modified"]().truncation == 4.0
     _, weights = DRAWS["modified"]().draw(

@@ -11,47 +11,6 @@ otherwise downloaded over https from their original source. Reading them needs t
 ``surff[cli]``. This room imports no other.
 """
 
-from surff.datasets.loaders import Dataset, load, load_masks
-from surff.datasets.registry import DATASETS, EEG_OUTLIER_ROWS, DatasetDescription
-from surff.datasets.store import (
-    DatasetCorruptError,
-    DatasetNotFoundError,
-    DatasetStatus,
-    FileStatus,
-    cache_directory,
-    fetch,
-    status,
-)
-
-__all__ = [
-    "DATASETS",
-    "EEG_OUTLIER_ROWS",
-    "Dataset",
-    "DatasetCorruptError",
-    "DatasetDescription",
-    "DatasetNotFoundError",
-    "DatasetStatus",
-    "FileStatus",
-    "available",
-    "cache_directory",
-    "fetch",
-    "load",
-    "load_masks",
-    "status",
-]
-
-
-def available() -> list[str]:
-    """Names that `load` takes, the paper's four sets first.
-
-    Returns
-    -------
-    names : list of str
-
-    Examples
-    --------
-    >>> from surff.datasets import available
-    >>> available()[:4]
-    ['eeg', 'magic04', 'cod-rna', 'covtype']
-    """
-    return list(DATASETS)
+from surff.datasets.loaders import *
+from surff.datasets.registry import *
+from surff.datasets.store import *

@@ -12,16 +12,7 @@ import tomllib
 from importlib import resources
 from typing import Any, NamedTuple, Self, get_args, get_origin, get_type_hints
 
-__all__ = [
-    "DATASETS",
-    "EEG_OUTLIER_ROWS",
-    "FILES",
-    "LETTER_KEEL_SHA256",
-    "PAPER_TEST_STEM",
-    "DataFile",
-    "DatasetDescription",
-    "read_registry",
-]
+__all__ = ["DATASETS", "EEG_OUTLIER_ROWS", "DatasetDescription", "available"]
 
 
 class DataFile(NamedTuple):
@@ -289,3 +280,19 @@ PAPER_TEST_STEM = "cod-rna.r"
 
 #: Checksum of the letter CSV with rows in KEEL's order; a download has UCI's order.
 LETTER_KEEL_SHA256 = "6b7c53779ff5457552d86bb7facbb323cf162323f21a1ac58e5267b60758dc88"
+
+
+def available() -> list[str]:
+    """Names that `load` takes, the paper's four sets first.
+
+    Returns
+    -------
+    names : list of str
+
+    Examples
+    --------
+    >>> from surff.datasets import available
+    >>> available()[:4]
+    ['eeg', 'magic04', 'cod-rna', 'covtype']
+    """
+    return list(DATASETS)

@@ -38,13 +38,7 @@ __all__ = [
     "DatasetStatus",
     "FileStatus",
     "cache_directory",
-    "describe",
     "fetch",
-    "find",
-    "locate",
-    "read_csv_bytes",
-    "require",
-    "resolve_part",
     "status",
 ]
 

@@ -75,16 +75,9 @@ FIT_ROWS = 10_000
 #: Errors in the order of the tables, with their printed names.
 ERRORS = {"spectral": "spectral", "frobenius": "Frobenius", "delta": "Delta"}
 
-#: Largest number of features d of a draw, and why.
-LARGEST_D = {
-    "modified": (5, "the variance of its weights grows as (0.56 T)^d, T = 4"),
-}
 
-#: Largest number of frequencies s of a draw, and why.
-LARGEST_S = {
-    "reweighted": (2_000, "its fit takes O(s^3) time"),
-    "sparse_grid": (2_000, "its fit takes O(s^3) time"),
-}
+#: Largest number of features d, and of frequencies s, of a draw, and why.
+LARGEST: dict[str, dict[str, Any]] = REGISTRY["largest"]
 
 
 @dataclass(frozen=True)
@@ -305,11 +298,8 @@ def trial_rows(
 
 def out_of_range(method, n_frequencies, n_features, n_fit):
     """Reason why a method is of no use at a size that it allows, or None."""
-    for limits, size, symbol in (
-        (LARGEST_D, n_features, "d"),
-        (LARGEST_S, n_frequencies, "s"),
-    ):
-        largest, why = limits.get(method, (math.inf, ""))
+    for symbol, size in (("d", n_features), ("s", n_frequencies)):
+        largest, why = LARGEST[symbol].get(method, (math.inf, ""))
         if size > largest:
             return f"{symbol} = {size:,} is above {largest:,}: {why}."
     if method.startswith("nystroem") and 2 * n_frequencies >= n_fit:

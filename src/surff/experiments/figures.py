@@ -39,13 +39,12 @@ __all__ = [
 #: blindness, and markers and dashes for print.
 STYLES: dict[str, dict[str, Any]] = REGISTRY["styles"]
 
-#: Line of a method of a user.
-OWN_STYLE = {"color": "#000000", "marker": "*", "linestyle": "-."}
+_PICTURE: dict[str, Any] = REGISTRY["picture"]
 
 
 def style_of(method: str) -> dict:
     """Line of a method."""
-    return STYLES.get(method, OWN_STYLE)
+    return STYLES.get(method, _PICTURE["own_style"])
 
 
 #: Style of all pictures, of the room `inspection`.
@@ -143,9 +142,8 @@ def methods_figure(cells: Mapping, dataset: str) -> Figure:
     order = sorted(
         gains, key=lambda m: np.mean([gain for gain, _ in gains[m].values()])
     )
-    colours = ("#D55E00", "#0072B2", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
-    pairs = zip(itertools.cycle("osD^vP"), itertools.cycle(colours), sizes)
-    styles = [{"marker": marker, "color": colour} for marker, colour, _ in pairs]
+    marks = zip(sizes, itertools.cycle(_PICTURE["sizes"]), strict=False)
+    styles = [style for _, style in marks]
     with _style():
         figure = _figure(
             6.4,
@@ -176,16 +174,6 @@ def methods_figure(cells: Mapping, dataset: str) -> Figure:
 
 #: Methods whose lines in the benchmark are named; the others are grey, but the best.
 NAMED = REGISTRY["benchmark"]["named"]
-
-#: Lines of the benchmark's other methods.
-BENCHMARK_GREY = {"color": "#bbbbbb", "marker": ".", "linewidth": 1.0, "zorder": 1}
-
-#: Panels of the benchmark: what a cell is drawn against.
-BENCHMARK_AXES = {
-    "frequencies s": "n_frequencies",
-    "fit time in s, tuning included": "fit_time",
-    "model in bytes": "model_bytes",
-}
 
 
 def benchmark_figure(cells: Mapping, task: str, labels: Mapping[str, str]) -> Figure:
@@ -218,7 +206,9 @@ def benchmark_figure(cells: Mapping, task: str, labels: Mapping[str, str]) -> Fi
     with _style():
         figure = _figure(9.6, 3.9, f"{task}: score against size, time and bytes", [])
         panels = figure.subplots(1, 3, sharey=True)
-        for axes, (title, field) in zip(panels, BENCHMARK_AXES.items(), strict=True):
+        for axes, (title, field) in zip(
+            panels, _PICTURE["benchmark_axes"].items(), strict=True
+        ):
             for method, of_method in found.items():
                 _draw_scores(axes, field, of_method, method, named.get(method))
             axes.set_xscale("log")
@@ -237,7 +227,7 @@ def benchmark_figure(cells: Mapping, task: str, labels: Mapping[str, str]) -> Fi
             panels[2].xaxis.set_major_formatter(EngFormatter(sep=" "))
         handles, names = panels[0].get_legend_handles_labels()
         if found.keys() - named.keys():
-            handles.append(Line2D([], [], **BENCHMARK_GREY))
+            handles.append(Line2D([], [], **_PICTURE["grey"]))
             names.append("other methods")
         figure.legend(handles, names, loc="outside right upper", fontsize=8)
     return figure
@@ -245,7 +235,7 @@ def benchmark_figure(cells: Mapping, task: str, labels: Mapping[str, str]) -> Fi
 
 def _draw_scores(axes, field, cells, method, label):
     """One method's scores against a field of its cells; grey without a label."""
-    style = BENCHMARK_GREY if label is None else style_of(method)
+    style = _PICTURE["grey"] if label is None else style_of(method)
     if cells[0].n_frequencies == 0 and field == "n_frequencies":
         line = {name: value for name, value in style.items() if name != "marker"}
         axes.axhline(cells[0].score.mean, **line, label=label)
@@ -531,20 +521,15 @@ def approximation_figure(
     -------
     figure : matplotlib.figure.Figure
     """
-    panels = {
-        "spectral": "Relative error, spectral norm",
-        "frobenius": "Relative error, Frobenius norm",
-        "delta": f"Delta, alpha = {config.alpha:g} n",
-    }
     title = figure_title(config.dataset, config, f"kernel {config.kernel}")
     with _style():
         figure = _figure(11.0, 10.0, f"{title}: lower is better", sentences)
         *places, last = figure.subplots(2, 2).ravel()
-        for axes, (name, text) in zip(places, panels.items(), strict=True):
+        for axes, (name, text) in zip(places, _PICTURE["errors"].items(), strict=True):
             # Bands of so many methods would hide one another.
             ends = draw_means(axes, series(rows, name), bands=False)
             log_heights(axes)
-            axes.set_title(text)
+            axes.set_title(text.format(alpha=config.alpha))
             finish(axes, rows, ends, "means")
         draw_times(last, rows, {})
     return figure

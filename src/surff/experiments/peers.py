@@ -31,6 +31,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import LabelBinarizer
 
 from surff.experiments.protocol import GAMMA_ROWS, Part, some_rows
+from surff.experiments.registry import REGISTRY
 
 __all__ = ["GRIDS", "ExactKernelRidge", "Fitted", "fit_peer", "score_of"]
 
@@ -48,12 +49,7 @@ LEAF_ROWS = 10_000
 
 #: Values that each peer chooses from; a gamma is in units of 1 / d.
 GRIDS: dict[str, dict[str, Any]] = {
-    "boosting": {"learning_rate": [0.05, 0.2], "max_leaf_nodes": [15, 63]},
-    "boosting-default": {},
-    "xgboost": {"learning_rate": [0.05, 0.2], "max_depth": [6, 10]},
-    "lightgbm": {"learning_rate": [0.05, 0.2], "num_leaves": [15, 63]},
-    "xrfm": {"bandwidth": [3.0, 10.0, 30.0], "diagonal": [False, True]},
-    "mlp": {"alpha": [1e-5, 1e-2], "learning_rate_init": [1e-3, 1e-2]},
+    **REGISTRY["grids"],
     "kernel-ridge": {
         "gamma": 4.0 ** np.arange(-4.0, 3.0),
         "alpha": 10.0 ** np.arange(-4.0, 2.0),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["report_page", "write_report"]
 
-_PAGE: dict[str, dict[str, str]] = REGISTRY["page"]
+_PAGE: dict[str, Any] = REGISTRY["page"]
 
 #: Columns that a chart shows, the first that a file has, and what to call them.
 VALUES = _PAGE["values"]
@@ -36,10 +36,7 @@ TIMES = _PAGE["times"]
 TITLES = _PAGE["titles"]
 
 #: Colours of methods without a style of their own, in turn.
-MORE_COLOURS = (
-    *("#332288", "#117733", "#882255", "#999933", "#AA4499", "#661100"),
-    *("#8F5E00", "#5B8DEF", "#B03060", "#2F8F83"),
-)
+MORE_COLOURS = _PAGE["more_colours"]
 
 #: Marks of Vega for those of matplotlib; methods of a family have one colour.
 SHAPES = _PAGE["shapes"]
