@@ -688,3 +688,27 @@ def test_a_look_ends_when_the_function_has_seen_enough():
 
     look_through(rows, enough)
     assert seen == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("indptr", np.array([0, 2, 10**6, 3])),
+        ("indptr", np.array([0, -(10**6), 2, 3])),
+        ("indices", np.array([0, 10**6, 1])),
+        ("indices", np.array([0, -(10**6), 1])),
+        ("data", np.ones(1)),
+    ],
+)
+def test_blocks_of_broken_matrices_are_refused(part, value):
+    # The search for NaN in a block that is refused read and wrote out of bounds.
+    X = sparse.csr_array((np.ones(3), np.array([0, 1, 1]), np.array([0, 2, 2, 3])))
+    setattr(X, part, value)
+    y = np.arange(3.0)
+    model = KernelRidgeRegressor(FourierFeatures(4, random_state=0), alphas=1.0)
+    with pytest.raises(ValueError, match="X is a broken sparse matrix"):
+        model.fit_stream(BlockRows(lambda: [(X, y)]))
+    with pytest.raises(ValueError, match="X is a broken sparse matrix"):
+        model.fit_stream(ArrayRows(X, y))
+    with pytest.raises(ValueError, match="X is a broken sparse matrix"):
+        model.partial_fit(X, y)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from surff.backend import refuse_large_weight, stage, watched
+from surff.backend import check_sparse, refuse_large_weight, stage, watched
 from surff.streaming.columns import Stamp
 from surff.streaming.dask_rows import DaskRows
 from surff.streaming.sources import Block, SourceError, block_length, read_ahead
@@ -333,6 +333,10 @@ def explained(error: ValueError, block: Block, names: list[str] | None) -> Sourc
     names = getattr(block.X, "columns", None) if names is None else names
     for part in ("X", "y", "sample_weight"):
         values = getattr(block, part)
+        try:
+            check_sparse(part, values)
+        except ValueError:
+            continue  # nothing can be looked up in a broken matrix
         values = values.tocoo() if sparse.issparse(values) else np.asarray(values)
         numbers = values.data if sparse.issparse(values) else values
         if numbers.dtype.kind != "f" or np.isfinite(numbers).all():

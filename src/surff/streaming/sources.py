@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from surff.backend import row_blocks, rows_of
+from surff.backend import check_sparse, row_blocks, rows_of
 
 __all__ = [
     "ArrayRows",
@@ -150,6 +150,7 @@ class ArrayRows:
                     f"{name} must have {X.shape[0]} rows, as X has, got shape "
                     f"{tuple(values.shape)}."
                 )
+        check_sparse("X", X)  # slices of a broken matrix read what is not its own
         self.X, self.y, self.sample_weight = X, y, sample_weight
         self.dtype = None if dtype is None else float_dtype(dtype)
         if block_rows is None:

@@ -211,6 +211,7 @@ def fitted(
     """Fitted model of a table; see `fit`."""
     start = time.monotonic()
     source, name = source_of(data, wishes.target, options, wishes.drop)
+    warm_up()
     until = start + SHARE_OF_LOOK * wishes.max_time
     sample = first_pass(lambda: sample_of(source, verbose, until))
     looked = sample.looked()
@@ -253,6 +254,18 @@ def fitted(
         "seconds": time.monotonic() - start,
     }
     return model
+
+
+def warm_up() -> None:
+    """Let all be compiled, which would count as the time of the first size.
+
+    It is done before there are rows in memory, of which the compiler takes as much.
+    """
+    LOGGER.info("loading code, which is compiled the first time")
+    X = np.random.default_rng(0).normal(size=(WARM_ROWS, 2))
+    features = FourierFeatures(8, adapt="auto", random_state=0)
+    quiet = {"verbose": lambda _: None}
+    KernelRidgeRegressor(features, alphas=1.0, **quiet).fit(X, X[:, 0])
 
 
 def source_of(
@@ -487,7 +500,6 @@ class Work:
         """Best model of those that time allows, and what each has reached."""
         best, best_score, tried, last, idle = None, -np.inf, [], 0.0, 0
         whole = 0.0  # seconds of a pass over all rows
-        self._warm_up(data)
         for size in SIZES:
             start = time.monotonic()
             too_long = start + GROWTH * (last + whole) > self.deadline
@@ -511,15 +523,6 @@ class Work:
             if idle == PATIENCE:
                 break
         return best, tried
-
-    def _warm_up(self, data):
-        """Let all be compiled, which would count as the time of the first size."""
-        some = Rows(*(part[:WARM_ROWS] for part in data))
-        if len(np.unique(some.y)) > 1:
-            features = FourierFeatures(8, adapt="auto", random_state=0)
-            LOGGER.info("loading code, which is compiled the first time")
-            quiet = {"verbose": lambda _: None}
-            self.task.kernel_ridge(features, alphas=1.0, **quiet).fit(some.X, some.y)
 
     def _whole_pass(self, model, data):
         """Seconds that a pass over all rows takes, by the time of some of them."""
