@@ -40,7 +40,7 @@ from surff.estimators._watching import WATCH_CONSTRAINTS
 from surff.estimators._with_leaves import WithLeaves
 from surff.estimators.base import NumpyOnly
 from surff.estimators.leaves import LEAVES_CONSTRAINTS, checked_leaves
-from surff.linear import SOLVERS, Data, NormalEquations, accumulate, solve
+from surff.linear import SOLVERS, Data, NormalEquations, accumulate, solve, solve_each
 from surff.streaming import DaskRows, Passes
 
 __all__ = [
@@ -218,14 +218,7 @@ class BaseKernelRidge(WithLeaves):
         centred = choice.total.centred(self.fit_intercept, overwrite=overwrite)
         solver = direct_solver(self, like)
         if np.ndim(self.alpha_):
-            coef, intercept = (np.empty_like(a) for a in (centred[1], centred[3]))
-            for alpha in np.unique(self.alpha_):
-                targets = self.alpha_ == alpha
-                some = centred._replace(
-                    moments=centred.moments[:, targets],
-                    target_mean=centred.target_mean[targets],
-                )
-                coef[:, targets], intercept[targets] = solve(some, alpha, solver)
+            coef, intercept = solve_each(centred, self.alpha_, solver)
             self.alpha_ = asarray_like(self.alpha_, like, wide_dtype(like))
         else:
             coef, intercept = solve(centred, self.alpha_, solver, overwrite)

@@ -225,12 +225,9 @@ class HeldOut:
         centred = equations.centred(rows.fit_intercept)
         for alpha in np.unique(rows.alphas):
             own = np.flatnonzero(rows.alphas == alpha)
-            part = centred._replace(
-                moments=centred.moments[:, own], target_mean=centred.target_mean[own]
-            )
             # Fewer rows than those of the fit may be singular where it is not.
             alpha = max(alpha, least_regular(equations))
-            coef, intercept = solve(part, alpha, rows.solver)
+            coef, intercept = solve(centred.of_targets(own), alpha, rows.solver)
 
             def subtract(block, Z, own=own, coef=coef, intercept=intercept):
                 errors[block, own] -= Z @ coef + intercept

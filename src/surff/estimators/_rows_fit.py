@@ -46,7 +46,6 @@ from surff.linear import (
     LeaveOneOut,
     NormalEquations,
     Solving,
-    accumulate,
     cheaper_than_cholesky,
     climb,
     conjugate_gradient,
@@ -249,9 +248,7 @@ class RowsFit:
             feature_map, X, self.Y - self.offset, self.offset, self.sample_weight
         )
         if single:
-            total = None
-            if solver != "cg":
-                total = accumulate(feature_map, X, data.Y, self.sample_weight)
+            total = None if solver == "cg" else data.equations()
             return Choice(features, data, solver, total, float(self.alphas[0]))
         if isinstance(model.cv, str):
             refuse_zero(self.alphas, model.cv)

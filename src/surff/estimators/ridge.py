@@ -60,7 +60,7 @@ from surff.linear import (
     SquaredError,
     platt_curve,
 )
-from surff.streaming import DaskRows, is_dask, over_blocks, without_sums
+from surff.streaming import DaskRows, added, is_dask, over_blocks, without_sums
 
 __all__ = ["KernelRidgeClassifier", "KernelRidgeRegressor"]
 
@@ -454,7 +454,7 @@ class KernelRidgeRegressor(
         errors, sums = self._passes_over(source, checked_numbers).reduce(
             functools.partial(no_errors, len(offset)),
             functools.partial(add_errors, predict=predict, offset=offset),
-            merge_errors,
+            added,
         )
         return float(R2.from_sums(errors, sums).mean())
 
@@ -1002,11 +1002,6 @@ def add_errors(total, rows, predict, offset):
     # R2 does not mind what is taken off all targets.
     sums.update(np.ones((len(Y), 1)), Y - offset, weight)
     return errors, sums
-
-
-def merge_errors(total, other):
-    """Add the squared errors of other rows."""
-    return total[0] + other[0], total[1].merge(other[1])
 
 
 def add_hits(total, rows, predict):

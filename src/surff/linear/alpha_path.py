@@ -302,13 +302,16 @@ class Spectrum(NamedTuple):
     eigenvalues: np.ndarray  # (m,), >= 0
     vectors: np.ndarray  # (m, m)
     projected: np.ndarray  # (m, k), moments in the basis of the vectors
+    feature_mean: np.ndarray  # (m,), that of `CentredEquations`, as the next
+    target_mean: np.ndarray  # (k,)
 
 
 def spectrum(equations: NormalEquations, fit_intercept: bool = True) -> Spectrum:
     """Eigendecomposition of the Gram matrix, about ``9 m^3`` operations."""
     centred = equations.centred(fit_intercept)
     eigenvalues, vectors = linalg.eigh(centred.gram, lower=False, overwrite_a=True)
-    return Spectrum(eigenvalues.clip(min=0.0), vectors, vectors.T @ centred.moments)
+    projected = vectors.T @ centred.moments
+    return Spectrum(eigenvalues.clip(min=0.0), vectors, projected, *centred[2:])
 
 
 def gcv_errors(
@@ -341,7 +344,7 @@ def gcv_errors(
     .. [1] G. H. Golub, M. Heath, G. Wahba, "Generalized Cross-Validation as a Method
        for Choosing a Good Ridge Parameter", Technometrics 21(2), 1979.
     """
-    e, _, projected = spectrum(equations, fit_intercept)
+    e, _, projected, *_ = spectrum(equations, fit_intercept)
     n = equations.weight_sum
     total = equations.target_square
     if fit_intercept:
@@ -401,11 +404,8 @@ def leave_one_out_decisions(
     .. [1] D. M. Allen, "The Relationship between Variable Selection and Data
        Augmentation and a Method for Prediction", Technometrics 16(1), 1974.
     """
-    e, vectors, projected = spectrum(equations, fit_intercept)
+    e, vectors, projected, z_mean, y_mean = spectrum(equations, fit_intercept)
     n = equations.weight_sum
-    z_mean = y_mean = 0.0
-    if fit_intercept:
-        z_mean, y_mean = equations.feature_sum / n, equations.target_sum / n
     inverse = 1.0 / (e[:, None] + np.asarray(alphas))
     m, k = projected.shape
     coefs = (inverse[:, :, None] * projected[:, None]).reshape(m, -1)

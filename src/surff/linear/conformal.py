@@ -29,6 +29,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,8 +42,9 @@ from surff.linear.alpha_path import (
 )
 from surff.linear.criteria import Data
 from surff.linear.normal_equations import NormalEquations
-from surff.linear.solvers import solve
+from surff.linear.solvers import solve_each
 from surff.linear.source_folds import members
+from surff.streaming import added
 
 __all__ = [
     "MOST_SEARCHED",
@@ -483,15 +485,11 @@ def with_scale(
             "intervals='normalized' needs splits that train on all the rows which they "
             "do not leave out, as KFold does."
         )
-    centred = train.centred()
     mean = total / weights
     moments = moments - np.outer(train.feature_sum, mean)
-    coefs, levels = np.empty_like(path.coefs[:, 0]), np.empty_like(mean)
-    for alpha in np.unique(alphas):
-        own = alphas == alpha
-        part = centred._replace(moments=moments[:, own], target_mean=mean[own])
-        # The system was solved for the predictions; eigh solves singular ones, too.
-        coefs[:, own], levels[own] = solve(part, alpha, "eigh")
+    residuals = train.centred()._replace(moments=moments, target_mean=mean)
+    # The system was solved for the predictions; eigh solves singular ones, too.
+    coefs, levels = solve_each(residuals, alphas, "eigh")
     return path._replace(
         coefs=np.stack([path.coefs[:, 0], coefs], axis=1),
         intercepts=np.stack([path.intercepts[0], levels]),
@@ -535,14 +533,10 @@ def leave_one_out_paths(
     left_out = leave_one_out_decisions(
         data.feature_map, data.X, data.Y, total, [alpha], fit_intercept, seen
     )[:, 0]
-    e, vectors, projected = spectrum(total, fit_intercept)
+    e, vectors, projected, z_mean, y_mean = spectrum(total, fit_intercept)
     n, (m, k) = data.X.shape[0], projected.shape
     inverse = 1.0 / (e + alpha)
     coef = vectors @ (inverse[:, None] * projected)
-    z_mean, y_mean = np.zeros(m), np.zeros(k)
-    if fit_intercept:
-        z_mean = total.feature_sum / total.weight_sum
-        y_mean = total.target_sum / total.weight_sum
     level = y_mean - z_mean @ coef
     errors = data.Y - left_out
     if seen is not None:
@@ -590,9 +584,7 @@ def paths_and_scores_of_source(
     options = {"coded": coded, "seen": criterion.seen}
     if scale:
         sums = criterion.passes.reduce(
-            functools.partial(_no_moments, [path.coefs.shape for path in paths]),
-            functools.partial(_add_moments, paths=paths, **options),
-            _merge_moments,
+            NoneType, functools.partial(_add_moments, paths=paths, **options), added
         )
         paths = [
             with_scale(path, split.train, own, alphas)
@@ -627,11 +619,6 @@ def _add_scores(total, rows, paths, score, coded, seen):
     return merge_scores(total, own)
 
 
-def _no_moments(shapes):
-    """Sums of `residual_moments` over no rows, for each fold."""
-    return [(np.zeros((m, k)), np.zeros(k), 0.0) for m, _, k in shapes]
-
-
 def _add_moments(total, rows, paths, coded, seen):
     """Add the `residual_moments` of the rows that each fold leaves in."""
     Y = coded(rows.y)
@@ -640,12 +627,4 @@ def _add_moments(total, rows, paths, coded, seen):
     for f, path in enumerate(paths):
         others = np.concatenate([index for g, index in enumerate(own) if g != f])
         parts.append(residual_moments(path, rows.X, Y, rows.sample_weight, others))
-    return _merge_moments(total, parts)
-
-
-def _merge_moments(total, other):
-    """Add the sums of other rows, fold by fold."""
-    return [
-        tuple(a + b for a, b in zip(own, more, strict=True))
-        for own, more in zip(total, other, strict=True)
-    ]
+    return added(total, parts)

@@ -88,6 +88,10 @@ class Data(NamedTuple):
     offset: np.ndarray  # (k,), added to every prediction
     sample_weight: np.ndarray | None  # (n_samples,)
 
+    def equations(self, rows: np.ndarray | None = None) -> NormalEquations:
+        """Normal equations of the rows, or of some of them."""
+        return accumulate(self.feature_map, self.X, self.Y, self.sample_weight, rows)
+
     def weight(self, rows: np.ndarray) -> np.ndarray | None:
         """Weights of some rows; None if there are no weights."""
         return None if self.sample_weight is None else self.sample_weight[rows]
@@ -176,7 +180,9 @@ class HeldOutSplits(CriterionOfEquations):
         self._known = None
         self._n_splits = len(splits)
         self._leaves_one_out = any(len(test) == 1 for _, test in splits)
-        self.total, self._splits = splits_equations(
+        #: Iterates over the splits and their normal equations.
+        self.splits: Callable[[], Iterator[Any]]
+        self.total, self.splits = splits_equations(
             data.feature_map, data.X, data.Y, splits, data.sample_weight, refit
         )
 
@@ -230,13 +236,9 @@ class HeldOutSplits(CriterionOfEquations):
             )
         return scores
 
-    def splits(self) -> Iterator[Any]:
-        """Iterate over the splits and their normal equations."""
-        return self._splits()
-
     def fold_models(self, alphas: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Iterate over the splits, with the coefficients and intercepts of alphas."""
-        paths = coefficient_paths(self._splits(), alphas, *self.solving)
+        paths = coefficient_paths(self.splits(), alphas, *self.solving)
         return paths if self._known is None else self._remembered(paths, alphas)
 
     def remember(self) -> None:
@@ -247,7 +249,7 @@ class HeldOutSplits(CriterionOfEquations):
         """The models of the folds, from an earlier call if that had all the alphas."""
         keys = [(i, alpha) for i in range(self._n_splits) for alpha in alphas]
         if all(key in self._known for key in keys):
-            for i, split in enumerate(self._splits()):
+            for i, split in enumerate(self.splits()):
                 coefs, levels = zip(*(self._known[i, a] for a in alphas), strict=True)
                 yield split, np.stack(coefs, axis=1), np.stack(levels)
             return
@@ -314,7 +316,7 @@ class HeldOutPasses(HeldOutSplits):
             RowSplit(train, test, data.feature_map if refit is None else refit(train))
             for train, test in splits
         ]
-        self._splits = lambda: iter(sides)
+        self.splits = lambda: iter(sides)
 
     def alphas_at(self, decades: np.ndarray) -> np.ndarray:
         """Alphas at ``10**decades`` times the mean eigenvalue, from a few rows."""
@@ -336,7 +338,7 @@ class HeldOutPasses(HeldOutSplits):
 
     def fold_models(self, alphas: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Iterate over the splits, with the coefficients and intercepts of alphas."""
-        for split in self._splits():
+        for split in self.splits():
             solution = self.solve(alphas, split.feature_map, split.train_rows)
             yield split, solution.coefs, solution.intercepts
 
@@ -366,7 +368,7 @@ def sum_of_rows(data):
         raise ValueError(
             "cv='gcv', 'loo' and 'evidence' need two rows, got n_samples=1."
         )
-    return accumulate(data.feature_map, data.X, data.Y, data.sample_weight)
+    return data.equations()
 
 
 class LeaveOneOut(OnAllRows):

@@ -146,7 +146,7 @@ def likelihood(equations: NormalEquations, fit_intercept: bool = True) -> Likeli
     ValueError
         If the sum of weights leaves no degree of freedom.
     """
-    e, _, projected = spectrum(equations, fit_intercept)
+    e, _, projected, *_ = spectrum(equations, fit_intercept)
     spread = equations.target_square
     if fit_intercept:
         spread = spread - equations.target_sum**2 / equations.weight_sum

@@ -20,7 +20,7 @@ import numpy as np
 from surff.backend import backend_of_map, map_rows, stage
 from surff.linear.alpha_path import coefficient_path, each_split
 from surff.linear.criteria import Data, HeldOutSplits, Solving
-from surff.linear.normal_equations import NormalEquations, accumulate
+from surff.linear.normal_equations import NormalEquations
 from surff.linear.solvers import cholesky, smallest_together
 
 __all__ = ["HeldOutFewRows", "has_few_rows"]
@@ -59,16 +59,12 @@ class SplitOfRows:
     @functools.cached_property
     def train(self) -> NormalEquations:
         """Normal equations of the training rows."""
-        return self._equations(self.train_rows)
+        return self._data.equations(self.train_rows)
 
     @functools.cached_property
     def test(self) -> NormalEquations:
         """Normal equations of the rows held out."""
-        return self._equations(self.test_rows)
-
-    def _equations(self, rows):
-        data = self._data
-        return accumulate(data.feature_map, data.X, data.Y, data.sample_weight, rows)
+        return self._data.equations(self.test_rows)
 
 
 class HeldOutFewRows(HeldOutSplits):
@@ -94,15 +90,14 @@ class HeldOutFewRows(HeldOutSplits):
         self._leaves_one_out = any(len(test) == 1 for _, test in splits)
         self._rows = splits
         with stage("Gram matrix", data.X.shape[0], "rows"):
-            self.total = accumulate(
-                data.feature_map, data.X, data.Y, data.sample_weight
-            )
+            self.total = data.equations()
         alone = data.X.shape[0] < THREAD_ROWS  # threads would cost more than they save
         Z = data.feature_map(data.X) if alone else map_rows(data.feature_map, data.X)
         self._features = np.asarray(Z, dtype=np.float64)
         self._kernel = self._features @ self._features.T
 
-    def _splits(self):
+    def splits(self) -> Iterator[Any]:
+        """Iterate over the splits, whose normal equations are formed if asked for."""
         for train, test in self._rows:
             yield SplitOfRows(self.data, train, test)
 
@@ -151,7 +146,7 @@ class HeldOutFewRows(HeldOutSplits):
             (tiny, *below), (others, *above) = parts
             return np.hstack([tiny, others]), np.vstack([*below, *above])
 
-        return each_split(solve, self._splits())
+        return each_split(solve, self.splits())
 
     def _dual(self, rows, alphas):
         """Dual coefficients, times the roots of the weights, and intercepts."""

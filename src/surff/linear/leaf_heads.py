@@ -46,6 +46,7 @@ from surff.linear.solvers import (
     are_rounding_errors,
     least_regular,
     solve,
+    solve_each,
 )
 
 __all__ = [
@@ -359,16 +360,11 @@ def common_head(gram, moments, alphas, fit_intercept, solver):
         feature_mean, target_mean = gram[:-1, -1] / weight, moments[-1] / weight
         moments = moments[:-1] - np.outer(gram[:-1, -1], target_mean)
         gram = blas.dsyr(-weight, feature_mean, a=np.asfortranarray(gram[:-1, :-1]))
+    equations = CentredEquations(gram, moments, feature_mean, target_mean)
     heads = np.empty((len(gram) + fit_intercept, len(target_mean)))
-    for alpha in np.unique(alphas):
-        own = alphas == alpha
-        equations = CentredEquations(
-            gram, moments[:, own], feature_mean, target_mean[own]
-        )
-        coef, intercept = solve(equations, alpha, solver)
-        heads[: len(gram), own] = coef
-        if fit_intercept:
-            heads[-1, own] = intercept
+    heads[: len(gram)], intercepts = solve_each(equations, alphas, solver)
+    if fit_intercept:
+        heads[-1] = intercepts
     return heads
 
 
@@ -509,12 +505,7 @@ def common_left_out(
     for alpha in np.unique(alphas):
         own = np.flatnonzero(alphas == alpha)
         alpha = max(alpha, least_regular(equations))
-        coef, intercept = solve(
-            centred._replace(
-                moments=centred.moments[:, own], target_mean=centred.target_mean[own]
-            ),
-            alpha,
-        )
+        coef, intercept = solve(centred.of_targets(own), alpha)
         factor = factored(centred.gram, alpha)
 
         def leave_out(block, Z, own=own, factor=factor, coef=coef, constant=intercept):

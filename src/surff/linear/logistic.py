@@ -212,11 +212,8 @@ def logistic_path(
     alphas = np.asarray(alphas, dtype=np.float64)
     k = 1 if n_classes == 2 else n_classes
     bound = 0.25 if k == 1 else 0.5
-    e, vectors, _ = spectrum(equations, fit_intercept)
+    e, vectors, _, mean, _ = spectrum(equations, fit_intercept)
     m, weight_sum = len(e), equations.weight_sum
-    mean = np.zeros(m)
-    if fit_intercept:
-        mean = equations.feature_sum / weight_sum
     scale = 1.0 / np.sqrt(bound * e[:, None] + alphas)  # (m, n_alphas)
     intercept_scale = fit_intercept / np.sqrt(bound * weight_sum)
 

@@ -73,6 +73,12 @@ class CentredEquations(NamedTuple):
     feature_mean: np.ndarray  # (m,), zeros when nothing was taken out
     target_mean: np.ndarray  # (k,)
 
+    def of_targets(self, own: np.ndarray) -> CentredEquations:
+        """The equations of some targets."""
+        return self._replace(
+            moments=self.moments[:, own], target_mean=self.target_mean[own]
+        )
+
 
 class NormalEquations:
     r"""Sums :math:`Z^\top W Z`, :math:`Z^\top W Y` and their companions.

@@ -53,6 +53,7 @@ __all__ = [
     "least_regular",
     "smallest_together",
     "solve",
+    "solve_each",
     "solver_beside",
     "solver_of",
 ]
@@ -335,6 +336,17 @@ def solve(
             f"{len(equations.gram)} columns); increase alpha or choose solver='eigh'."
         )
     return coef, intercept(equations, coef)
+
+
+def solve_each(
+    equations: CentredEquations, alphas: np.ndarray, solver: str | Callable
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and intercepts of targets with an alpha each; see `solve`."""
+    coef, level = np.empty_like(equations.moments), np.empty_like(equations.target_mean)
+    for alpha in np.unique(alphas):
+        own = alphas == alpha
+        coef[:, own], level[own] = solve(equations.of_targets(own), alpha, solver)
+    return coef, level
 
 
 def intercept(equations: CentredEquations, coef: np.ndarray) -> np.ndarray:

@@ -60,43 +60,42 @@ def equations_of(
     seen : ndarray of uint64, optional
         Keys of rows that no fold holds out.
     """
-    m, k = feature_map.n_components, len(offset)
     # Those of no fold come last, where there may be any.
     n_sums = n_folds + (seen is not None or not n_folds)
-    sums = passes.reduce(
-        functools.partial(empty_sums, m, k, n_sums),
-        functools.partial(
-            add_to_folds,
-            feature_map=feature_map,
-            coded=coded,
-            offset=offset,
-            n_folds=n_folds,
-            seen=seen,
-        ),
-        merge_sums,
-        8 * m**2 * n_sums,
-    )
+    sides = functools.partial(members, n_folds=n_folds, seen=seen)
+    sums = sums_of(passes, feature_map, coded, offset, n_sums, sides)
     folds = sums[:n_folds]
-    total = sums[n_folds] if n_sums > n_folds else NormalEquations(m, k)
+    total = (sums[n_folds:] or empty_sums(feature_map, offset, 1))[0]
     for fold in folds:
         total.merge(fold)
     return Equations(total, folds)
 
 
-def empty_sums(n_components, n_targets, n):
+def sums_of(passes, feature_map, coded, offset, n_sums, sides):
+    """Normal equations of each of the lists of rows that ``sides(rows)`` returns."""
+    return passes.reduce(
+        functools.partial(empty_sums, feature_map, offset, n_sums),
+        functools.partial(
+            add_to_sums,
+            feature_map=feature_map,
+            coded=coded,
+            offset=offset,
+            sides=sides,
+        ),
+        added,
+        8 * feature_map.n_components**2 * n_sums,
+    )
+
+
+def empty_sums(feature_map, offset, n):
     """``n`` normal equations of no rows."""
-    return [NormalEquations(n_components, n_targets) for _ in range(n)]
+    return [NormalEquations(feature_map.n_components, len(offset)) for _ in range(n)]
 
 
-def add_to_folds(sums, rows, feature_map, coded, offset, n_folds, seen):
-    """Add rows to the sums of their folds, and to the last ones those without."""
-    sides = members(rows, n_folds, seen)[: len(sums)]
-    return add_to_sums(sums, rows, sides, feature_map, coded(rows.y) - offset)
-
-
-def add_to_sums(sums, rows, sides, feature_map, Y):
+def add_to_sums(sums, rows, feature_map, coded, offset, sides):
     """Add some of the rows to each of several normal equations."""
-    for i, own in enumerate(sides):
+    Y = coded(rows.y) - offset
+    for i, own in enumerate(sides(rows)[: len(sums)]):
         if not len(own):
             continue
         own = None if len(own) == len(Y) else own
@@ -106,38 +105,22 @@ def add_to_sums(sums, rows, sides, feature_map, Y):
     return sums
 
 
-def merge_sums(sums, others):
-    """Add normal equations one by one."""
-    for own, other in zip(sums, others, strict=True):
-        own.merge(other)
-    return sums
-
-
 def sides_of(
     passes: Passes,
     feature_map: Any,
     coded: Callable | None,
     offset: np.ndarray,
-    left_out: Fold | None,
+    left_out: Fold,
 ) -> list[NormalEquations]:
     """Normal equations of the training rows of a split, and of those it holds out."""
-    m, k = feature_map.n_components, len(offset)
-    update = functools.partial(
-        add_to_sides,
-        feature_map=feature_map,
-        coded=coded,
-        offset=offset,
-        left_out=left_out,
-    )
-    empty = functools.partial(empty_sums, m, k, 2)
-    return passes.reduce(empty, update, merge_sums, 8 * m**2 * 2)
+    sides = functools.partial(both_sides, left_out=left_out)
+    return sums_of(passes, feature_map, coded, offset, 2, sides)
 
 
-def add_to_sides(sums, rows, feature_map, coded, offset, left_out):
-    """Add rows to the sums of their sides."""
+def both_sides(rows, left_out):
+    """Which rows of a block a split trains on, and which it holds out."""
     held_out = left_out.holds(rows.start, rows.X.shape[0])
-    sides = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-    return add_to_sums(sums, rows, sides, feature_map, coded(rows.y) - offset)
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
 
 def members(rows, n_folds, seen):
@@ -197,7 +180,8 @@ class FoldsOfSource(CriterionOfEquations):
                     "cv='gcv'."
                 )
 
-    def _splits(self):
+    def splits(self) -> Iterator[Any]:
+        """Iterate over the splits and their normal equations."""
         for fold in self.folds:
             train = self.total.copy().subtract(fold)
             yield Split(train, fold, None, self.feature_map)
@@ -224,13 +208,9 @@ class FoldsOfSource(CriterionOfEquations):
         scores = self.passes.reduce(empty, update, added)
         return scores / np.array([fold.weight_sum for fold in self.folds])[:, None]
 
-    def splits(self) -> Iterator[Any]:
-        """Iterate over the splits and their normal equations."""
-        return self._splits()
-
     def fold_models(self, alphas: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Iterate over the splits, with the coefficients and intercepts of alphas."""
-        return coefficient_paths(self._splits(), alphas, *self.solving)
+        return coefficient_paths(self.splits(), alphas, *self.solving)
 
 
 class RefittedFolds(FoldsOfSource):
@@ -260,7 +240,8 @@ class RefittedFolds(FoldsOfSource):
         equations = Equations(total, [split.test for split in splits])
         super().__init__(passes, equations, None, offset, solving, scorer)
 
-    def _splits(self):
+    def splits(self) -> Iterator[Any]:
+        """Iterate over the splits that were given."""
         return iter(self._sides)
 
 

@@ -403,13 +403,13 @@ def add_part(total, rows, function, coded, left_out):
 
 
 def added(total: Any, other: Any) -> Any:
-    """The sum of results of `WorkerRows.summed`."""
+    """The sum of two results of blocks: numbers, arrays, sums, or some of these."""
     if total is None or other is None:
         return other if total is None else total
     if hasattr(total, "merge"):
         return total.merge(other)
-    if isinstance(total, tuple):
-        return tuple(a + b for a, b in zip(total, other, strict=True))
+    if isinstance(total, tuple | list):
+        return type(total)(added(a, b) for a, b in zip(total, other, strict=True))
     return total + other
 
 
