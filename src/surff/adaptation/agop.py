@@ -18,15 +18,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from surff.adaptation.base import Adaptation, Adapted
 from surff.adaptation.problem import (
     Found,
+    InnerAdaptation,
     InnerProblem,
     checked_count,
     held_out_error,
-    inner_problem,
 )
-from surff.backend import Array, positive, report, time_is_up
+from surff.backend import positive, report, time_is_up
 
 __all__ = [
     "AgopAdaptation",
@@ -132,7 +131,7 @@ def root_transform(M: np.ndarray, power: float = 1.0) -> np.ndarray:
     return roots if Q is None else (Q * roots) @ Q.T
 
 
-class AgopAdaptation(Adaptation):
+class AgopAdaptation(InnerAdaptation):
     r"""Give the draw the covariance of the fitted function's gradients.
 
     Fits, takes the average gradient outer product M of the fit (see this module),
@@ -180,8 +179,6 @@ class AgopAdaptation(Adaptation):
     True
     """
 
-    takes_arrays = True
-
     def __init__(
         self,
         n_rounds: int = 3,
@@ -200,21 +197,9 @@ class AgopAdaptation(Adaptation):
         self.dtype = dtype
         self.verbose = verbose
 
-    def adapt(
-        self,
-        frequencies: np.ndarray,
-        X: Array,
-        Y: Array,
-        rng: np.random.Generator,
-        sample_weight: np.ndarray | None = None,
-    ) -> Adapted:
-        """Change the covariance of frequencies; see `Adaptation.adapt`."""
-        problem = inner_problem(self, X, Y, rng, sample_weight)
-        start = problem.found(problem.inward(frequencies))
-        found = self.search(problem, start)
-        if found is start:
-            return Adapted(frequencies)
-        return problem.outward(found, frequencies.dtype)
+    def _best(self, problem, plain, frequencies, rng):
+        del frequencies, rng  # nothing is random
+        return self.search(problem, plain)
 
     def search(self, problem: InnerProblem, start: Found) -> Found:
         """Best `Found` among the start and all rounds; the warp is the start's."""

@@ -7,16 +7,13 @@ import math
 import numpy as np
 
 from surff.adaptation.agop import AgopAdaptation
-from surff.adaptation.base import Adaptation, Adapted
 from surff.adaptation.gradient import BATCH_ROWS, GradientAdaptation, batch_rows
 from surff.adaptation.problem import (
-    Found,
-    InnerProblem,
+    InnerAdaptation,
     checked_count,
     held_out_error,
-    inner_problem,
 )
-from surff.backend import Array, report, time_is_up
+from surff.backend import report, time_is_up
 
 __all__ = [
     "AutoAdaptation",
@@ -66,7 +63,7 @@ def large_batch_rows(n_frequencies: int, n_rows: int) -> int:
     return batch_rows(wanted, n_frequencies, n_rows)
 
 
-class AutoAdaptation(Adaptation):
+class AutoAdaptation(InnerAdaptation):
     r"""The composition that did best in our experiments; see the guide to adaptation.
 
     First the bandwidth, for columns bent beyond two spreads from their median: that of
@@ -104,8 +101,6 @@ class AutoAdaptation(Adaptation):
     the last took a quarter of the error on the rows held out away.
     """
 
-    takes_arrays = True
-
     def __init__(
         self,
         warp: bool = True,
@@ -120,31 +115,7 @@ class AutoAdaptation(Adaptation):
         self.verbose = verbose
         self.passes = passes
 
-    def adapt(
-        self,
-        frequencies: np.ndarray,
-        X: Array,
-        Y: Array,
-        rng: np.random.Generator,
-        sample_weight: np.ndarray | None = None,
-    ) -> Adapted:
-        """Find lengths, scales and places of frequencies; see `Adaptation.adapt`."""
-        problem = inner_problem(self, X, Y, rng, sample_weight)
-        plain = problem.found(problem.inward(frequencies))
-        found = min(
-            plain, self._search(problem, plain, frequencies, rng), key=held_out_error
-        )
-        if found is plain:
-            return Adapted(frequencies)
-        return problem.outward(found, frequencies.dtype)
-
-    def _search(
-        self,
-        problem: InnerProblem,
-        plain: Found,
-        frequencies: np.ndarray,
-        rng: np.random.Generator,
-    ) -> Found:
+    def _best(self, problem, plain, frequencies, rng):
         """Best `Found` of bent columns, or of straight ones without a warp."""
         warp, best = problem.first_warp() if self.warp else None, plain
         if warp is not None:

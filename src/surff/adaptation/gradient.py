@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from surff.adaptation.base import Adaptation, Adapted
 from surff.adaptation.objective import (
     Adam,
     Projected,
@@ -20,11 +19,11 @@ from surff.adaptation.problem import (
     LARGEST_RATE,
     LEAST_RATE,
     Found,
+    InnerAdaptation,
     InnerProblem,
     Score,
     checked_count,
     held_out_error,
-    inner_problem,
     not_negative,
 )
 from surff.adaptation.relevance import (
@@ -73,7 +72,7 @@ LEAST_ALPHA = 1e-5
 LARGEST_ALPHA = 1e-1
 
 
-class GradientAdaptation(Adaptation):
+class GradientAdaptation(InnerAdaptation):
     r"""Learn the frequencies: descent on the ridge objective, coefficients eliminated.
 
     Each step takes a batch of rows, solves its small ridge problem and moves the
@@ -133,8 +132,6 @@ class GradientAdaptation(Adaptation):
     True
     """
 
-    takes_arrays = True
-
     def __init__(
         self,
         n_steps: int = 1000,
@@ -161,23 +158,12 @@ class GradientAdaptation(Adaptation):
         self.dtype = dtype
         self.verbose = verbose
 
-    def adapt(
-        self,
-        frequencies: np.ndarray,
-        X: Array,
-        Y: Array,
-        rng: np.random.Generator,
-        sample_weight: np.ndarray | None = None,
-    ) -> Adapted:
-        """Move frequencies to where the data want them; see `Adaptation.adapt`."""
-        problem = inner_problem(self, X, Y, rng, sample_weight)
-        plain = start = problem.found(problem.inward(frequencies))
-        if self.warp and (warp := problem.first_warp()) is not None:
+    def _best(self, problem, plain, frequencies, rng):
+        del frequencies  # they are those of plain
+        start, warp = plain, problem.first_warp() if self.warp else None
+        if warp is not None:
             start = problem.found(plain.frequencies, warp)
-        found = min(plain, self.search(problem, start, rng), key=held_out_error)
-        if found is plain:
-            return Adapted(frequencies)
-        return problem.outward(found, frequencies.dtype)
+        return self.search(problem, start, rng)
 
     def search(
         self, problem: InnerProblem, start: Found, rng: np.random.Generator

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any, NamedTuple
+from abc import abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from surff.adaptation.base import Adapted
+from surff.adaptation.base import Adaptation, Adapted
 from surff.adaptation.objective import compiled
 from surff.backend import (
     Array,
@@ -43,11 +44,11 @@ __all__ = [
     "LARGEST_RATE",
     "LEAST_RATE",
     "Found",
+    "InnerAdaptation",
     "InnerProblem",
     "Score",
     "checked_count",
     "held_out_error",
-    "inner_problem",
     "not_negative",
 ]
 
@@ -359,28 +360,46 @@ def held_out_error(found: Found) -> float:
     return found.score.error
 
 
-def inner_problem(
-    adaptation: Any,
-    X: Array,
-    Y: np.ndarray,
-    rng: np.random.Generator,
-    sample_weight: np.ndarray | None,
-) -> InnerProblem:
-    """Make the `InnerProblem` that an adaptation's parameters ask for."""
-    if adaptation.dtype not in ("float32", "float64"):
-        raise ValueError(
-            f"dtype must be 'float32' or 'float64', got {adaptation.dtype!r}."
-        )
-    if adaptation.dtype == "float64" and not supports_float64(X):
-        raise ValueError(
-            "dtype='float64' needs a device that has float64: use 'float32', got X on "
-            f"{X.device}."
-        )
-    return InnerProblem(
-        X,
-        Y,
-        rng,
-        sample_weight,
-        _fraction("validation_fraction", adaptation.validation_fraction),
-        adaptation.dtype,
-    )
+class InnerAdaptation(Adaptation):
+    """An adaptation of the best frequencies that are found on an `InnerProblem`.
+
+    Subclasses have parameters ``validation_fraction`` and ``dtype``.
+    """
+
+    takes_arrays = True
+
+    def adapt(
+        self,
+        frequencies: np.ndarray,
+        X: Array,
+        Y: Array,
+        rng: np.random.Generator,
+        sample_weight: np.ndarray | None = None,
+    ) -> Adapted:
+        """Move frequencies to where the data want them; see `Adaptation.adapt`."""
+        if self.dtype not in ("float32", "float64"):
+            raise ValueError(
+                f"dtype must be 'float32' or 'float64', got {self.dtype!r}."
+            )
+        if self.dtype == "float64" and not supports_float64(X):
+            raise ValueError(
+                "dtype='float64' needs a device that has float64: use 'float32', got X "
+                f"on {X.device}."
+            )
+        share = _fraction("validation_fraction", self.validation_fraction)
+        problem = InnerProblem(X, Y, rng, sample_weight, share, self.dtype)
+        plain = problem.found(problem.inward(frequencies))
+        found = self._best(problem, plain, frequencies, rng)
+        if held_out_error(found) >= held_out_error(plain):
+            return Adapted(frequencies)
+        return problem.outward(found, frequencies.dtype)
+
+    @abstractmethod
+    def _best(
+        self,
+        problem: InnerProblem,
+        plain: Found,
+        frequencies: np.ndarray,
+        rng: np.random.Generator,
+    ) -> Found:
+        """Best `Found` on the way from ``plain``, the given frequencies."""
