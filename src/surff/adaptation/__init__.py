@@ -6,13 +6,10 @@ average gradient outer product, and the adaptations made of them. It may import
 """
 
 from surff.adaptation.agop import *
-from surff.adaptation.agop import AgopAdaptation
 from surff.adaptation.auto import *
-from surff.adaptation.auto import AutoAdaptation
 from surff.adaptation.bandwidths import *
 from surff.adaptation.base import *
 from surff.adaptation.gradient import *
-from surff.adaptation.gradient import GradientAdaptation
 from surff.adaptation.objective import *
 
 #: Adaptations by their names in ``adapt``.

@@ -9,19 +9,12 @@ same seed, for all but `SparseGrid`. It may import `kernels` and `backend`.
 """
 
 from surff.draws.base import *
-from surff.draws.base import MonteCarlo
 from surff.draws.modified import *
-from surff.draws.modified import Modified
 from surff.draws.orthogonal import *
-from surff.draws.orthogonal import Orthogonal
 from surff.draws.quadrature import *
-from surff.draws.quadrature import GaussHermite, Reweighted, SparseGrid
 from surff.draws.quasi_monte_carlo import *
-from surff.draws.quasi_monte_carlo import Halton, Sobol
 from surff.draws.spherical_radial import *
-from surff.draws.spherical_radial import SphericalRadial
 from surff.draws.structured import *
-from surff.draws.structured import StructuredOrthogonal
 
 #: Draws by name.
 DRAWS = {

@@ -6,18 +6,13 @@ frequencies with the data and keeps some; a landmark rule chooses rows. It may i
 """
 
 from surff.selection.alignment import *
-from surff.selection.alignment import KernelAlignment
 from surff.selection.base import *
 from surff.selection.compression import *
-from surff.selection.compression import Compression
 from surff.selection.eerf import *
-from surff.selection.eerf import EERF
 from surff.selection.landmarks import *
 from surff.selection.leverage import *
-from surff.selection.leverage import RidgeLeverage, SurrogateLeverage
 from surff.selection.resampling import *
 from surff.selection.residual import *
-from surff.selection.residual import ResidualLeverage
 
 #: Selectors by their names in ``select``.
 SELECTORS = {

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from surff.backend import Array, positive
-from surff.selection.base import ScoreSelector, check_name
-from surff.selection.leverage import surrogate_scores
+from surff.backend import positive
+from surff.selection.base import check_name
+from surff.selection.leverage import SurrogateScores
 from surff.selection.resampling import RESAMPLERS, mixture
 
 __all__ = [
@@ -89,7 +89,7 @@ def aligned_probabilities(alignments: np.ndarray, rho: float) -> np.ndarray:
     return probabilities / probabilities.sum()
 
 
-class KernelAlignment(ScoreSelector):
+class KernelAlignment(SurrogateScores):
     r"""Learn the probabilities of the candidates by kernel alignment (LKRF).
 
     The probabilities q maximise :math:`\sum_j q_j |z_j^* y|^2`, the alignment of the
@@ -136,18 +136,6 @@ class KernelAlignment(ScoreSelector):
     def _check(self):
         positive("rho", self.rho)
         check_name("resample", self.resample, ["multinomial", "without_replacement"])
-
-    def scores(
-        self,
-        pool: np.ndarray,
-        X: Array,
-        Y: Array,
-        sample_weight: np.ndarray | None = None,
-        rng: np.random.Generator | None = None,
-    ) -> np.ndarray:
-        """Alignment of each candidate with the target, shape (n_candidates,)."""
-        del rng  # nothing is random but the pool
-        return surrogate_scores(pool, X, Y, sample_weight)[0]
 
     def _keep(self, alignments, n_frequencies, rng):
         q = aligned_probabilities(alignments, self.rho)

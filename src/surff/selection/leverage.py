@@ -26,13 +26,14 @@ from scipy.linalg import lapack
 from surff.backend import Array, positive, summed
 from surff.kernels import FourierMap, fourier_moments
 from surff.linear import SingularError, accumulate
-from surff.selection.base import ResamplingSelector, check_sample_size
+from surff.selection.base import ResamplingSelector, ScoreSelector, check_sample_size
 from surff.selection.compression import pool_equations
 from surff.selection.resampling import without_replacement
 
 __all__ = [
     "RidgeLeverage",
     "SurrogateLeverage",
+    "SurrogateScores",
     "effective_dof",
     "pair_scores",
     "ridge_column_scores",
@@ -322,7 +323,25 @@ def sampled_rows(n_samples, n_rows, rng, sample_weight):
     return rows, sampled
 
 
-class SurrogateLeverage(ResamplingSelector):
+class SurrogateScores(ScoreSelector):
+    """Scores of a pool that are those of `surrogate_scores`."""
+
+    ridge_term = False
+
+    def scores(
+        self,
+        pool: np.ndarray,
+        X: Array,
+        Y: Array,
+        sample_weight: np.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> np.ndarray:
+        """Alignment of each candidate with the target, shape (n_candidates,)."""
+        del rng  # nothing is random but the pool
+        return surrogate_scores(pool, X, Y, sample_weight, self.ridge_term)[0]
+
+
+class SurrogateLeverage(ResamplingSelector, SurrogateScores):
     r"""Select frequencies by the paper's surrogate leverage (Algorithm 1).
 
     Candidate i scores :math:`|\sum_j y_j \exp(-\mathrm i\, w_i^\top x_j)|^2`, plus
@@ -363,15 +382,3 @@ class SurrogateLeverage(ResamplingSelector):
         self.ridge_term = ridge_term
         self.n_candidates = n_candidates
         self.resample = resample
-
-    def scores(
-        self,
-        pool: np.ndarray,
-        X: Array,
-        Y: Array,
-        sample_weight: np.ndarray | None = None,
-        rng: np.random.Generator | None = None,
-    ) -> np.ndarray:
-        """Surrogate leverage of each candidate of the pool, shape (n_candidates,)."""
-        del rng  # nothing is random but the pool
-        return surrogate_scores(pool, X, Y, sample_weight, self.ridge_term)[0]
