@@ -123,14 +123,10 @@ class Backend:
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Array:
         """Array whose values are not set."""
-        if self.is_numpy:
-            return np.empty(shape, dtype)
         return self.xp.empty(shape, dtype=dtype, device=self.device)
 
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> Array:
         """Array of zeros."""
-        if self.is_numpy:
-            return np.zeros(shape, dtype)
         return self.xp.zeros(shape, dtype=dtype, device=self.device)
 
 

@@ -84,6 +84,10 @@ class NamedColumns:
                 f"{listed(sorted(twice))} twice."
             )
 
+    def stamps(self) -> dict[str, Stamp]:
+        """Size and modification time of the files."""
+        return stamps_of(self.paths)
+
     def _set_block_rows(self, block_rows):
         if block_rows is None:
             block_rows = block_length(len(self.feature_names), self.dtype)

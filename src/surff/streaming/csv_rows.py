@@ -21,13 +21,11 @@ import numpy.typing as npt
 from surff.streaming.columns import (
     NamedColumns,
     Paths,
-    Stamp,
     as_list,
     files_of,
     is_text,
     pyarrow,
     reading,
-    stamps_of,
 )
 from surff.streaming.csv_text import (
     OPENERS,
@@ -173,10 +171,6 @@ class CsvRows(NamedColumns):
         with contextlib.closing(self._texts(first)) as texts, reading(first):
             names = next(texts)
         self._set_columns(names, first, target, features, sample_weight, dtype)
-
-    def stamps(self) -> dict[str, Stamp]:
-        """Size and modification time of the files."""
-        return stamps_of(self.paths)
 
     def __iter__(self) -> Iterator[Block]:
         kinds = self._first_kinds()

@@ -99,10 +99,6 @@ class ParquetRows(NamedColumns):
         with file:
             yield file
 
-    def stamps(self) -> dict[str, Stamp]:
-        """Size and modification time of the files."""
-        return stamps_of(self.paths)
-
     def __iter__(self) -> Iterator[Block]:
         for i, path in enumerate(self.paths):
             before = 0
