@@ -26,7 +26,6 @@ from surff.backend import (
     wide_dtype,
 )
 from surff.estimators._importance import KEPT
-from surff.estimators._intervals import fold_models_of_source
 from surff.estimators._linear import checked_features, fitted_features
 from surff.estimators._rows_fit import (
     RowsFit,
@@ -165,6 +164,12 @@ class BaseKernelRidge(WithLeaves):
             self._streamed_scoring,
         )
 
+    def _checked_block(self, X, y, first):
+        """Rows and targets of a block of a source."""
+        if y is None:
+            raise ValueError("there is no y to fit: name the target.")
+        return self._validated(X, y, None, reset=first)[:2]
+
     def _fit(self, X, y, Y, sample_weight):
         """Fit numeric targets ``Y`` (n_samples, k); ``y`` feeds splitter and scorer."""
         leaves = checked_leaves(self.leaves)
@@ -281,10 +286,8 @@ class BaseKernelRidge(WithLeaves):
         self._refuse_with_leaves()
         fit = SourceFit(self, self._targets(), source, classes, n_sample)
         choice = fit.choose()
-        if self.intervals:  # before this holds what workers need not get
-            self.fold_models_ = fold_models_of_source(
-                self, choice, self._coded, self._left_out_score()
-            )
+        # Before this holds what workers need not get.
+        self._take_folds(choice, self._coded)
         self._take(choice, fit.sample.X)
         if self.leaves is not None:
             self._leaves_of_source(choice, fit)

@@ -28,6 +28,7 @@ from surff.estimators._linear import LinearOnFeatures
 from surff.estimators.features import FourierFeatures
 from surff.estimators.leaves import LeafModel
 from surff.estimators.logistic import KernelLogisticClassifier
+from surff.estimators.nystroem import NystroemFeatures
 from surff.estimators.ridge import KernelRidgeClassifier
 from surff.kernels import (
     Exponential,
@@ -38,16 +39,15 @@ from surff.kernels import (
     PairwiseKernel,
     RationalQuadratic,
     SpectralKernel,
+    coefficients_of_pairs,
 )
 
 __all__ = [
-    "KERNEL_FUNCTIONS",
     "FiniteForm",
     "FourierParts",
     "NystroemParts",
     "finite_form",
-    "fourier_parts",
-    "nystroem_parts",
+    "parts_of",
 ]
 
 
@@ -170,29 +170,28 @@ class FourierParts(NamedTuple):
 
     frequencies: np.ndarray  # (s, d)
     warp: np.ndarray | None  # (2, d)
-    expand: Any  # (m, k) coefficients -> (2 s, k), those of all cosines, then sines
+    coef: np.ndarray  # (2 s, k), float64: those of all cosines, then of all sines
+    expand: Any  # makes such of the (m, k) coefficients of other heads
 
 
-def fourier_parts(features: FourierFeatures) -> FourierParts:
+def fourier_parts(form: FiniteForm) -> FourierParts:
     r"""Parts of a fitted Fourier map, for those who write it down.
 
     Predictions are
     :math:`[\cos w_i^\top x, \sin w_i^\top x] \cdot \mathrm{expand}(\beta)`.
     """
+    features: Any = form.features
     frequencies = np.asarray(features.frequencies_)
     s = len(frequencies)
     amplitudes = np.sqrt(np.asarray(features.importance_weights_) / s)
     phase = getattr(features, "phase_", None)
 
     def expand(coef):
-        coef = np.asarray(coef, dtype=np.float64)
-        if phase is not None:  # the last frequency has one column: see OddFourierMap
-            last = math.sqrt(2.0) * coef[s - 1]
-            coef = np.vstack([coef, -math.sin(phase) * last])
-            coef[s - 1] = math.cos(phase) * last
+        coef = coefficients_of_pairs(np.asarray(coef, dtype=np.float64), phase)
         return coef * np.tile(amplitudes, 2)[:, None]
 
-    return FourierParts(frequencies, getattr(features, "warp_", None), expand)
+    warp = getattr(features, "warp_", None)
+    return FourierParts(frequencies, warp, expand(form.coef), expand)
 
 
 class NystroemParts(NamedTuple):
@@ -202,23 +201,28 @@ class NystroemParts(NamedTuple):
     shift: np.ndarray  # (d,), taken off rows before they are scaled
     scale: np.ndarray  # (d,)
     pairs: str  # what a value is a function of: "squared", "absolute", "product"
-    function: str  # a name of `KERNEL_FUNCTIONS`
+    function: str  # a key of `FUNCTIONS` in the module that writes C
     numbers: tuple[float, ...]  # its parameters
     coef: np.ndarray  # (m, k), float64
+    expand: Any  # makes such of the coefficients of other heads
 
 
-#: Functions of squared or absolute distances t, or of products t, and their parameters.
-KERNEL_FUNCTIONS = {
-    "exp": "exp(-t)",
-    "exp_root": "exp(-c sqrt(t))",
-    "matern_3": "(1 + r) exp(-r), r = sqrt(3 c t)",
-    "matern_5": "(1 + r + r^2 / 3) exp(-r), r = sqrt(5 c t)",
-    "rational": "(1 + t / a)^-a",
-    "exp_power": "exp(-t^(p / 2))",
-    "identity": "t",
-    "power": "(g t + c)^p",
-    "tanh": "tanh(g t + c)",
-}
+def parts_of(form: FiniteForm) -> FourierParts | NystroemParts:
+    """Parts of the map of a model, for those who write it down.
+
+    Raises
+    ------
+    TypeError
+        If the map is none that can be written down.
+    """
+    if isinstance(form.features, FourierFeatures):
+        return fourier_parts(form)
+    if isinstance(form.features, NystroemFeatures):
+        return nystroem_parts(form)
+    raise TypeError(
+        "features must be FourierFeatures or NystroemFeatures to be written down, "
+        f"got {form.features!r:.80}; surff.Predictor serves every class."
+    )
 
 
 def nystroem_parts(form: FiniteForm) -> NystroemParts:
@@ -250,7 +254,9 @@ def nystroem_parts(form: FiniteForm) -> NystroemParts:
             "1.5 or 2.5, rational_quadratic, exponential_power, laplacian, linear, "
             "poly and sigmoid; surff.Predictor serves every kernel."
         )
-    return NystroemParts(C, shift, np.array(scale, dtype=np.float64), *found, coef)
+    scale = np.array(scale, dtype=np.float64)
+    expand = features.normalization_.__matmul__
+    return NystroemParts(C, shift, scale, *found, coef, expand)
 
 
 def _spectral_function(measure):

@@ -598,22 +598,8 @@ def _check_hadamard(frequencies: Any):
     s, d = again.shape
     _array(frequencies, "norms", (s,))
     _array(frequencies, "column_scale", (d,))
-    signs = frequencies.signs
-    _require(
-        isinstance(signs, np.ndarray)
-        and signs.dtype == np.int8
-        and signs.ndim == 3
-        and signs.shape[1] == 3
-        and signs.shape[2] >= d
-        and signs.shape[2].bit_count() == 1
-        and signs.shape[0] * signs.shape[2] >= s,
-        frequencies,
-        "signs",
-        f"of three diagonals for blocks of {s} frequencies of {d} columns",
-    )
-    _require(np.all(abs(signs) == 1), frequencies, "signs", "1 and -1")
     # Three transforms without a factor come before the norms.
-    scale = float(np.abs(frequencies.column_scale).max()) * signs.shape[2] ** 3
+    scale = float(np.abs(frequencies.column_scale).max()) * again.signs.shape[2] ** 3
     norm = float(np.abs(frequencies.norms).max())
     _no_overflow(frequencies, "norms", scale * max(norm, 1.0), frequencies.dtype)
     _require(frequencies.shape == (s, d), frequencies, "shape", (s, d))

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from surff.backend import namespace_of, row_blocks, rows_of, to_numpy
 from surff.estimators.features import FourierFeatures
-from surff.kernels import FourierMap
+from surff.kernels import FourierMap, coefficients_of_pairs
 
 __all__ = [
     "KEPT",
@@ -175,7 +175,9 @@ def row_gradients(model: Any, rows: np.ndarray) -> np.ndarray:
     features = model.features_
     W = np.asarray(to_numpy(features.frequencies_), dtype=np.float64)
     amplitudes = np.sqrt(to_numpy(features.importance_weights_)).astype(np.float64)
-    cosine, sine = coefficients_of_pairs(features, model, len(W))
+    coef = np.atleast_2d(to_numpy(model.primal_coef_)).astype(np.float64)
+    coef = coefficients_of_pairs(coef.T, getattr(features, "phase_", None))
+    cosine, sine = coef[: len(W)].T, coef[len(W) :].T
     slopes, bent = None, rows
     if hasattr(features, "warp_"):
         centres, rates = to_numpy(features.warp_).astype(np.float64)
@@ -193,18 +195,3 @@ def row_gradients(model: Any, rows: np.ndarray) -> np.ndarray:
         for matrix in to_slopes:
             squares[block] += np.square(Z @ matrix)
     return squares if slopes is None else squares * slopes
-
-
-def coefficients_of_pairs(
-    features: FourierFeatures, model: Any, s: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients of all cosines and all sines, (n_targets, s) each."""
-    coef = np.atleast_2d(to_numpy(model.primal_coef_)).astype(np.float64)
-    cosine, sine = coef[:, :s].copy(), np.zeros((len(coef), s))
-    sine[:, : coef.shape[1] - s] = coef[:, s:]
-    if hasattr(features, "phase_"):
-        # The last column is sqrt(2) cos(p + b) in the place of cos p.
-        last = math.sqrt(2.0) * cosine[:, -1]
-        cosine[:, -1] = math.cos(features.phase_) * last
-        sine[:, -1] = -math.sin(features.phase_) * last
-    return cosine, sine

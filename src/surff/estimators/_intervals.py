@@ -14,12 +14,10 @@ from sklearn.utils.metaestimators import available_if
 from surff.backend import (
     Array,
     each_block,
-    namespace_of,
-    other_namespace,
     row_blocks,
     rows_of,
 )
-from surff.estimators._linear import LinearOnFeatures
+from surff.estimators._linear import LinearOnFeatures, refuse_other_arrays
 from surff.estimators._posterior import looks_at_targets
 from surff.linear import (
     MOST_SEARCHED,
@@ -43,7 +41,6 @@ __all__ = [
     "PredictsIntervals",
     "PredictsSets",
     "fold_models",
-    "fold_models_of_source",
 ]
 
 #: Numbers of the folds' predictions that are held at once.
@@ -167,8 +164,10 @@ def check_one_left_out(model: Any) -> None:
         )
 
 
-def fold_models(model: Any, choice: Any, score: Any) -> FoldModels:
-    """`FoldModels` of a fit to rows in memory.
+def fold_models(
+    model: Any, choice: Any, score: Any, coded: Callable | None = None
+) -> FoldModels:
+    """`FoldModels` of a fit.
 
     Parameters
     ----------
@@ -179,33 +178,20 @@ def fold_models(model: Any, choice: Any, score: Any) -> FoldModels:
         looked at.
     score : callable
         See `surff.linear.paths_and_scores`.
+    coded : callable, optional
+        Of a fit to a source: ``coded(y)`` are targets as numbers.
     """
     criterion, data = choice.criterion, choice.data
-    alphas = _alphas_of_targets(choice.alpha, data.Y.shape[1])
+    alphas = np.broadcast_to(np.asarray(choice.alpha, np.float64), data.offset.shape)
     if isinstance(criterion, LeaveOneOut):
         check_one_left_out(model)
         return _models_of_one_left_out(model, criterion, data, alphas, score)
-    scale = model.intervals == "normalized"
-    paths, scores = paths_and_scores(criterion, data, alphas, score, scale)
+    how = alphas, score, model.intervals == "normalized"
+    if coded is None:
+        paths, scores = paths_and_scores(criterion, data, *how)
+    else:
+        paths, scores = paths_and_scores_of_source(criterion, coded, *how)
     return _stored(paths, scores, choice.fold_features or [])
-
-
-def _alphas_of_targets(alpha, n_targets):
-    """One alpha per target."""
-    return np.broadcast_to(np.asarray(alpha, dtype=np.float64), n_targets)
-
-
-def fold_models_of_source(
-    model: Any, choice: Any, coded: Any, score: Any
-) -> FoldModels:
-    """`FoldModels` of a fit to a source; see `fold_models`.
-
-    ``coded(y)`` are targets as numbers.
-    """
-    alphas = _alphas_of_targets(choice.alpha, len(choice.data.offset))
-    scale = model.intervals == "normalized"
-    found = paths_and_scores_of_source(choice.criterion, coded, alphas, score, scale)
-    return _stored(*found, choice.fold_features or [])
 
 
 def _stored(paths, scores, features):
@@ -252,19 +238,16 @@ def has_intervals(model: Any) -> bool:
 class _ModelsOfFolds(LinearOnFeatures):
     """Predictions of the models of the folds, block by block."""
 
-    def _take_folds(self, choice):
-        """Set the models of the folds of rows in memory, if they were asked for."""
+    def _take_folds(self, choice, coded=None):
+        """Set the models of the folds, if they were asked for; see `fold_models`."""
         if self.intervals:
-            self.fold_models_ = fold_models(self, choice, self._left_out_score())
+            score = self._left_out_score()
+            self.fold_models_ = fold_models(self, choice, score, coded)
 
     def _rows_for(self, method, X):
         """Checked rows, for a method that needs the models of the folds."""
         X = self._checked(X, method)
-        if other_namespace(X) is not None:
-            raise ValueError(
-                f"{method} takes NumPy arrays and SciPy matrices alone, got X in the "
-                f"namespace {namespace_of(X).__name__}."
-            )
+        refuse_other_arrays(X, method)
         if not hasattr(self, "fold_models_"):
             raise ValueError(
                 f"{method} needs the models of the folds: fit again with "

@@ -41,6 +41,7 @@ __all__ = [
     "class_probabilities",
     "fitted_features",
     "refitting",
+    "refuse_other_arrays",
     "splits_of",
     "winning_labels",
 ]
@@ -67,6 +68,15 @@ def winning_labels(classes, decisions):
     if other_namespace(classes) is None:
         return classes[to_numpy(winners)]
     return xp.take(classes, winners, axis=0)
+
+
+def refuse_other_arrays(X, asked, instead=""):
+    """Refuse arrays of other libraries, where only NumPy's serve."""
+    if other_namespace(X) is not None:
+        raise ValueError(
+            f"{asked} takes NumPy arrays and SciPy matrices alone, got X in the "
+            f"namespace {namespace_of(X).__name__}{instead}."
+        )
 
 
 def checked_features(features):

@@ -9,14 +9,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from surff.backend import (
-    Array,
-    each_block,
-    namespace_of,
-    other_namespace,
-    to_numpy,
-)
-from surff.estimators._linear import LinearOnFeatures
+from surff.backend import Array, each_block, to_numpy
+from surff.estimators._linear import LinearOnFeatures, refuse_other_arrays
 from surff.linear import (
     Likelihood,
     Posterior,
@@ -110,11 +104,7 @@ class PosteriorOfRidge(LinearOnFeatures):
 
     def _deviations(self, X: Any, asked: str) -> np.ndarray:
         """Of new observations of each target at checked rows, or their covariance."""
-        if other_namespace(X) is not None:
-            raise ValueError(
-                f"{asked} takes NumPy arrays and SciPy matrices alone, got X in "
-                f"the namespace {namespace_of(X).__name__}: use return_std=False."
-            )
+        refuse_other_arrays(X, asked, ": use return_std=False")
         parts = self._posteriors(asked)
         feature_map = self.features_.feature_map().astype(X.dtype)
         if asked == "return_cov=True":
@@ -154,11 +144,7 @@ class PosteriorOfRidge(LinearOnFeatures):
         row and function.
         """
         X = self._checked(X, "sample_y")
-        if other_namespace(X) is not None:
-            raise ValueError(
-                "sample_y takes NumPy arrays and SciPy matrices alone, got X in the "
-                f"namespace {namespace_of(X).__name__}."
-            )
+        refuse_other_arrays(X, "sample_y")
         parts = self._posteriors("sample_y")
         coef = np.atleast_2d(self.primal_coef_).astype(np.float64)
         rng = np.random.default_rng(

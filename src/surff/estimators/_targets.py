@@ -21,7 +21,7 @@ __all__ = [
     "numeric_targets",
     "one_vs_rest",
     "refuse_large",
-    "refuse_mixed",
+    "refuse_one_class",
 ]
 
 
@@ -60,6 +60,14 @@ def refuse_mixed(y: Any) -> None:
         raise ValueError(
             "y must hold labels of one type, got "
             f"{' and '.join(sorted(kinds))}; convert them, by y.astype(str) say."
+        )
+
+
+def refuse_one_class(classes: np.ndarray) -> None:
+    """Refuse labels of which nothing can be learned."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}."
         )
 
 

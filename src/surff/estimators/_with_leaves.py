@@ -20,7 +20,7 @@ from surff.estimators._leaves import (
 )
 from surff.estimators._linear import LinearOnFeatures
 from surff.estimators.leaves import checked_leaves
-from surff.linear import LeafSums, add_leaf_decisions, leaf_sums_bytes, least_regular
+from surff.linear import LeafSums, leaf_sums_bytes, least_regular
 
 __all__ = ["WithLeaves", "looks_at_rows"]
 
@@ -93,10 +93,7 @@ class WithLeaves(LinearOnFeatures):
         if fit.leaves.partition is not None:
             self.primal_coef_ = fit.coef.T.astype(like.dtype)
             self.intercept_ = (fit.intercept + offset).astype(like.dtype)
-        self.leaves_ = fit.leaves._replace(
-            coef=np.ascontiguousarray(fit.leaves.coef, dtype=like.dtype),
-            intercept=np.ascontiguousarray(fit.leaves.intercept, dtype=like.dtype),
-        )
+        self.leaves_ = fit.leaves.in_dtype(like.dtype)
 
     def _take_leaf_sums(self, choice, like, plan, sums):
         """Solve for the heads from sums over leaves, and set them."""
@@ -187,19 +184,15 @@ def add_to_leaves(sums, rows, feature_map, partition, coded, offset):
 def leaf_decisions(model: Any, X: Any) -> np.ndarray:
     """Predictions of checked rows by the common head and the leaves, (n_samples, k)."""
     feature_map = model.features_.feature_map().astype(X.dtype)
-    partition, coef, intercept = model.leaves_[:3]
-    coef = np.require(coef, X.dtype, list("CA"))
-    intercept = np.require(intercept, X.dtype, list("CA"))
-    k, m = coef.shape[1:]
+    leaves = model.leaves_.in_dtype(X.dtype)
+    k, m = leaves.coef.shape[1:]
     common = np.asarray(model.primal_coef_, X.dtype).reshape(k, m).T
     decisions = np.empty((X.shape[0], k), X.dtype)
     decisions[:] = np.asarray(model.intercept_, X.dtype)
 
     def decide(block, Z):
-        leaves = np.empty((len(Z), partition.n_trees), np.int64)
-        partition.walk(rows_of(X, block), leaves)
         decisions[block] += Z @ common
-        add_leaf_decisions(decisions[block], Z, leaves, coef, intercept)
+        leaves.add_to(decisions[block], rows_of(X, block), Z)
 
     each_block(decide, feature_map, X)
     return decisions

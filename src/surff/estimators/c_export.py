@@ -8,19 +8,19 @@ import numpy as np
 
 from surff.estimators._finite_form import (
     FiniteForm,
+    FourierParts,
+    NystroemParts,
     finite_form,
-    fourier_parts,
-    nystroem_parts,
+    parts_of,
 )
-from surff.estimators.features import FourierFeatures
-from surff.estimators.nystroem import NystroemFeatures
 
 __all__ = ["to_c"]
 
 #: Characters after which a line of numbers ends.
 LINE = 2000
 
-#: Kernel values in C, by the names of `KERNEL_FUNCTIONS`; n are its parameters.
+#: Functions of squared or absolute distances t, or of products t, in C; numbers in
+#: braces are their parameters.
 FUNCTIONS = {
     "exp": "exp(-t)",
     "exp_root": "exp(-{0} * sqrt(t))",
@@ -113,17 +113,11 @@ def to_c(model: Any) -> str:
     True
     """
     form = finite_form(model)
-    if isinstance(form.features, FourierFeatures):
-        constants, body, coef, expand = _fourier(form)
-    elif isinstance(form.features, NystroemFeatures):
-        constants, body, coef, expand = _nystroem(form)
-    else:
-        raise TypeError(
-            "features must be FourierFeatures or NystroemFeatures to be written down, "
-            f"got {form.features!r:.80}; surff.Predictor serves every class."
-        )
+    parts = parts_of(form)
+    write = _fourier if isinstance(parts, FourierParts) else _nystroem
+    constants, body = write(parts)
     n_values = len(body[1])  # values that a column of the loop gives
-    constants["coef"] = coef
+    constants["coef"] = parts.coef
     constants["intercept"] = form.intercept
     before, walk = [], []
     if form.scaling is not None:
@@ -134,12 +128,12 @@ def to_c(model: Any) -> str:
         partition = form.leaves.partition
         for name in ("roots", "feature", "threshold", "left", "right", "leaf"):
             constants[name] = getattr(partition, name)
-        heads = [expand(head.T.astype(np.float64)) for head in form.leaves.coef]
+        heads = [parts.expand(head.T.astype(np.float64)) for head in form.leaves.coef]
         constants["leaf_coef"] = np.stack(heads)
         constants["leaf_constants"] = form.leaves.intercept
         walk = LEAF.splitlines()
     k = form.coef.shape[1]
-    source = [_head(form, len(coef) // n_values, k)]
+    source = [_head(form, len(parts.coef) // n_values, k)]
     if form.leaves is not None:
         source.append(f"enum {{ TREES = {len(partition.roots)} }};\n")
     source += [_array(name, values) for name, values in constants.items()]
@@ -232,23 +226,22 @@ def _function(before, walk, body, has_leaves):
     return "\n".join([*lines, "        }", "    }", "}", ""])
 
 
-def _fourier(form: FiniteForm):
-    """Constants, the loop's statements, coefficients, and what expands others."""
-    frequencies, warp, expand = fourier_parts(form.features)
+def _fourier(parts: FourierParts):
+    """Constants, and the statements of the loop."""
+    frequencies, warp = parts.frequencies, parts.warp
     constants = {"frequencies": frequencies}
     own = {"bend": "", "pair": "t += x[j] * frequencies[i][j];"}
     if warp is not None:
         constants |= {"centres": warp[0], "rates": warp[1]}
         own["bend"] = "x[j] = asinh(rates[j] * (x[j] - centres[j])) / rates[j];"
     names = {"cosine": "cos(t)", "sine": "sin(t)"}
-    return constants, (own, names), expand(form.coef), expand
+    return constants, (own, names)
 
 
-def _nystroem(form: FiniteForm):
+def _nystroem(parts: NystroemParts):
     """As `_fourier`, of kernel values."""
-    parts = nystroem_parts(form)
     constants = {"points": parts.points, "shift": parts.shift, "scale": parts.scale}
     numbers = [f"({float(number).hex()})" for number in parts.numbers]
     own = {"bend": "x[j] = (x[j] - shift[j]) * scale[j];", "pair": PAIRS[parts.pairs]}
     names = {"value": FUNCTIONS[parts.function].format(*numbers)}
-    return constants, (own, names), parts.coef, form.features.normalization_.__matmul__
+    return constants, (own, names)

@@ -256,27 +256,26 @@ class FourierFeatures(Features):
                     "surff.kernels.kernel_estimate for the kernel alone."
                 )
             return frequencies, weights
-        selector = clone(one_of("select", self.select, SELECTORS, "select"), safe=False)
-        if Y is None and flag_of(selector, Selector, "needs_target"):
-            raise ValueError(
-                f"select={self.select!r} scores frequencies with the target: fit "
-                "requires y to be passed, but the target y is None."
-            )
+        selector = self._part("select", Y, "scores frequencies with")
         selection = selector.select(
             candidates.pool, X, Y, n_frequencies, rng, sample_weight
         )
         return checked_selection(selection, n_frequencies, X.shape[1])
 
+    def _part(self, name, Y, does):
+        """The selector or the adaptation, ready to work."""
+        asked, (table, base) = getattr(self, name), _PARTS[name]
+        part = clone(one_of(name, asked, table, name), safe=False)
+        if Y is None and flag_of(part, base, "needs_target"):
+            raise ValueError(
+                f"{name}={asked!r} {does} the target: fit requires y to be passed, but "
+                "the target y is None."
+            )
+        return part
+
     def _adapted(self, frequencies, weights, X, Y, rng, sample_weight):
         """Frequencies that the draw or the selection gave, moved, and the warp."""
-        adaptation = clone(
-            one_of("adapt", self.adapt, ADAPTATIONS, "adapt"), safe=False
-        )
-        if Y is None and flag_of(adaptation, Adaptation, "needs_target"):
-            raise ValueError(
-                f"adapt={self.adapt!r} fits the frequencies to the target: fit "
-                "requires y to be passed, but the target y is None."
-            )
+        adaptation = self._part("adapt", Y, "fits the frequencies to")
         if self.select is None and not np.all(weights == 1.0):
             raise ValueError(
                 f"draw={self.draw!r} weights its frequencies, and adapt={self.adapt!r} "

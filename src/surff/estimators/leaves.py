@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from surff.linear import Partition
+from surff.linear import Partition, add_leaf_decisions
 
 __all__ = ["LEAVES_CONSTRAINTS", "LeafHeads", "LeafModel", "checked_leaves"]
 
@@ -165,6 +165,19 @@ class LeafModel(NamedTuple):
     def n_leaves(self) -> int:
         """Leaves of all trees."""
         return len(self.coef)
+
+    def in_dtype(self, dtype: Any) -> LeafModel:
+        """Return the same leaves with heads as compiled code takes them."""
+        coef, intercept = (
+            np.require(a, dtype, list("CA")) for a in (self.coef, self.intercept)
+        )
+        return self._replace(coef=coef, intercept=intercept)
+
+    def add_to(self, decisions: np.ndarray, X: Any, Z: np.ndarray) -> None:
+        """Add what the leaves of rows say, whose features are ``Z``."""
+        leaves = np.empty((len(Z), self.partition.n_trees), np.int64)
+        self.partition.walk(X, leaves)
+        add_leaf_decisions(decisions, Z, leaves, self.coef, self.intercept)
 
 
 def checked_leaves(leaves: Any) -> LeafHeads | None:

@@ -28,7 +28,7 @@ from surff.estimators._linear import (
     winning_labels,
 )
 from surff.estimators._rows_fit import Choice
-from surff.estimators._targets import check_labels, one_vs_rest
+from surff.estimators._targets import check_labels, one_vs_rest, refuse_one_class
 from surff.estimators._watching import WATCH_CONSTRAINTS
 from surff.linear import (
     AutoGrid,
@@ -215,11 +215,7 @@ class KernelLogisticClassifier(ClassifierMixin, PredictsSets):
         check_labels(y)
         sample_weight = checked_weight(sample_weight, X)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "y must hold at least two classes, got one class: "
-                f"{self.classes_.tolist()[0]!r}."
-            )
+        refuse_one_class(self.classes_)
         sample_weight = weights_of_classes(self.class_weight, y, sample_weight, X)
         alphas = checked_alphas(self.alphas, zero=False)
         Y = one_vs_rest(codes, len(self.classes_))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from surff.backend import Array, as_generator
 from surff.estimators._bandwidth import GAMMA_CONSTRAINTS, bandwidth
-from surff.estimators.base import N_COMPONENTS, Features, NumpyOnly, rows_of_kernel
+from surff.estimators.base import N_COMPONENTS, Features, rows_of_kernel
 from surff.kernels import (
     KERNELS,
     NEGATIVE_SHARE,
@@ -310,10 +310,6 @@ class NystroemFeatures(Features):
         return NystroemMap(
             self._kernel(self.gamma_), landmarks, self.normalization_, self._dtype
         )
-
-    def numpy_only(self) -> NumpyOnly | None:
-        """Return the option that needs NumPy arrays: all do."""
-        return NumpyOnly("features", self, "FourierFeatures")
 
     def exact_kernel(self, X: Array, Y: np.ndarray | None = None) -> np.ndarray:
         """Kernel matrix that the features approximate.

@@ -10,13 +10,11 @@ import numpy.typing as npt
 
 from surff.estimators._finite_form import (
     FiniteForm,
+    FourierParts,
     NystroemParts,
     finite_form,
-    fourier_parts,
-    nystroem_parts,
+    parts_of,
 )
-from surff.estimators.features import FourierFeatures
-from surff.estimators.nystroem import NystroemFeatures
 
 __all__ = ["to_onnx"]
 
@@ -70,25 +68,17 @@ def to_onnx(model: Any, dtype: npt.DTypeLike | None = None) -> Any:
     dtype = np.dtype(form.coef.dtype if dtype is None else dtype)
     if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype must be float32 or float64, got {dtype}.")
-    graph = _Graph(dtype)
-    if isinstance(form.features, NystroemFeatures):
+    graph, parts = _Graph(dtype), parts_of(form)
+    if isinstance(parts, NystroemParts):
         graph.use(np.dtype(np.float64))
     X = graph.cast("X", graph.dtype)
     if form.scaling is not None:
         shift, factor = form.scaling
         X = graph.add("Mul", graph.add("Sub", X, shift), factor)
-    if isinstance(form.features, FourierFeatures):
-        Z, coef, expand = _fourier(graph, X, form)
-    elif isinstance(form.features, NystroemFeatures):
-        Z, coef, expand = _nystroem(graph, X, form)
-    else:
-        raise TypeError(
-            "features must be FourierFeatures or NystroemFeatures to be written down, "
-            f"got {form.features!r:.80}; surff.Predictor serves every class."
-        )
-    decisions = graph.add("Add", graph.add("MatMul", Z, coef), form.intercept)
+    Z = (_fourier if isinstance(parts, FourierParts) else _nystroem)(graph, X, parts)
+    decisions = graph.add("Add", graph.add("MatMul", Z, parts.coef), form.intercept)
     if form.leaves is not None:
-        own = _leaves(graph, X, Z, form.leaves, expand)
+        own = _leaves(graph, X, Z, form.leaves, parts.expand)
         decisions = graph.add("Add", decisions, own)
     graph.use(dtype)
     decisions = graph.cast(decisions, dtype)
@@ -169,14 +159,12 @@ class _Graph:
         return model
 
 
-def _fourier(graph, X, form):
-    """Cosines and sines, their coefficients, and what makes such of other heads."""
-    frequencies, warp, expand = fourier_parts(form.features)
-    if warp is not None:
-        X = _warped(graph, X, *np.asarray(warp, dtype=np.float64))
-    P = graph.add("MatMul", X, frequencies.T)
-    Z = graph.add("Concat", graph.add("Cos", P), graph.add("Sin", P), axis=1)
-    return Z, expand(form.coef), expand
+def _fourier(graph, X, parts: FourierParts):
+    """Cosines and sines of the projections."""
+    if parts.warp is not None:
+        X = _warped(graph, X, *np.asarray(parts.warp, dtype=np.float64))
+    P = graph.add("MatMul", X, parts.frequencies.T)
+    return graph.add("Concat", graph.add("Cos", P), graph.add("Sin", P), axis=1)
 
 
 def _warped(graph, X, centres, rates):
@@ -198,18 +186,10 @@ def _warped(graph, X, centres, rates):
     return add("Div", add("Mul", add("Sign", v), logarithm), rates)
 
 
-def _nystroem(graph, X, form):
-    """Kernel values of rows and landmarks, and coefficients as `_fourier` returns."""
-    parts = nystroem_parts(form)
-    if form.leaves is not None:
-        normalization = form.features.normalization_
-
-        def expand(coef):
-            return normalization @ coef
-    else:
-        expand = None
+def _nystroem(graph, X, parts: NystroemParts):
+    """Kernel values of rows and landmarks."""
     rows = graph.add("Mul", graph.add("Sub", X, parts.shift), parts.scale)
-    return _kernel(graph, _pairs(graph, rows, parts), parts), parts.coef, expand
+    return _kernel(graph, _pairs(graph, rows, parts), parts)
 
 
 def _pairs(graph, rows, parts: NystroemParts):
@@ -229,7 +209,7 @@ def _pairs(graph, rows, parts: NystroemParts):
 
 
 def _kernel(graph, t, parts: NystroemParts):
-    """Kernel values; see `KERNEL_FUNCTIONS`."""
+    """Kernel values; `surff.estimators.c_export.FUNCTIONS` has them in C."""
     add, numbers = graph.add, parts.numbers
     if parts.function == "identity":
         return t

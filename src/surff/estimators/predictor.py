@@ -13,7 +13,6 @@ from surff.estimators._linear import (
     class_probabilities,
     winning_labels,
 )
-from surff.linear import add_leaf_decisions
 
 __all__ = ["Predictor"]
 
@@ -83,11 +82,8 @@ class Predictor:
         if self._leaves is None:  # leaves need the features themselves
             self._map, self._coef = folded(self._map, self._coef)
         else:
-            self._leaves = self._leaves._replace(
-                coef=np.require(self._leaves.coef, self.dtype, list("CA")),
-                intercept=np.require(self._leaves.intercept, self.dtype, list("CA")),
-                trials=np.empty((0, 3)),
-            )
+            leaves = self._leaves.in_dtype(self.dtype)
+            self._leaves = leaves._replace(trials=np.empty((0, 3)))
 
     def _rows(self, X):
         """Rows of the right shape and type."""
@@ -107,10 +103,7 @@ class Predictor:
         decisions = np.asarray(Z @ self._coef, dtype=self.dtype)[:, : self._k]
         decisions = decisions + self._intercept
         if self._leaves is not None:
-            partition, coef, intercept = self._leaves[:3]
-            leaves = np.empty((len(Z), partition.n_trees), np.int64)
-            partition.walk(X, leaves)
-            add_leaf_decisions(decisions, Z, leaves, coef, intercept)
+            self._leaves.add_to(decisions, X, Z)
         return decisions
 
     def _decisions(self, X):

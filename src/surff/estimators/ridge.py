@@ -51,7 +51,12 @@ from surff.estimators._posterior import (
     looks_at_targets,
     noise_of_folds,
 )
-from surff.estimators._targets import check_labels, one_vs_rest, refuse_large
+from surff.estimators._targets import (
+    check_labels,
+    one_vs_rest,
+    refuse_large,
+    refuse_one_class,
+)
 from surff.linear import (
     R2,
     Accuracy,
@@ -310,12 +315,6 @@ class KernelRidgeRegressor(
         return X, y, y.reshape(len(y), -1), checked_weight(sample_weight, X)
 
     _streamed_scoring = (None, "r2", "neg_mean_squared_error")
-
-    def _checked_block(self, X, y, first):
-        if y is None:
-            raise ValueError("there is no y to fit: name the target.")
-        X, y, _, _ = self._validated(X, y, None, reset=first)
-        return X, y
 
     def _learn_targets(self, y, classes):
         """Nothing to learn of numbers."""
@@ -716,12 +715,6 @@ class KernelRidgeClassifier(
 
     _streamed_scoring = (None, "accuracy")
 
-    def _checked_block(self, X, y, first):
-        if y is None:
-            raise ValueError("there is no y to fit: name the target.")
-        X, y, _ = self._validated(X, y, None, reset=first)
-        return X, y
-
     def _learn_targets(self, y, classes):
         self._set_classes(y, classes)
         if isinstance(self.class_weight, dict):
@@ -756,11 +749,8 @@ class KernelRidgeClassifier(
                 "intervals=True makes sets of exclusive labels, got a multilabel "
                 "target: fit a model for each label."
             )
-        if not self._multilabel and len(self.classes_) < 2:
-            raise ValueError(
-                "y must hold at least two classes, got one class: "
-                f"{self.classes_.tolist()[0]!r}."
-            )
+        if not self._multilabel:
+            refuse_one_class(self.classes_)
 
     @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing(private=PRIVATE_RESULTS)

@@ -50,6 +50,7 @@ __all__ = [
     "ArrayFourierMap",
     "FourierMap",
     "OddFourierMap",
+    "coefficients_of_pairs",
     "fourier_features",
     "fourier_moments",
     "kernel_estimate",
@@ -556,6 +557,28 @@ class ArrayFourierMap:
         if amplitudes is not None:
             amplitudes = xp.astype(amplitudes, dtype)
         return ArrayFourierMap(xp.astype(self.frequencies, dtype), amplitudes)
+
+
+def coefficients_of_pairs(coef: np.ndarray, phase: float | None) -> np.ndarray:
+    """Coefficients of all cosines, then of all sines, of a map of pairs or an odd one.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (m, k)
+    phase : float or None
+        That of an `OddFourierMap`, whose last frequency has one column; None of pairs.
+
+    Returns
+    -------
+    coef : ndarray of shape (2 * n_frequencies, k)
+    """
+    if phase is None:
+        return coef
+    s = (len(coef) + 1) // 2
+    last = math.sqrt(2.0) * coef[s - 1]
+    coef = np.vstack([coef, -math.sin(phase) * last])
+    coef[s - 1] = math.cos(phase) * last
+    return coef
 
 
 class OddFourierMap:
