@@ -37,7 +37,6 @@ __all__ = [
     "check_same_place",
     "check_supported",
     "dispatched",
-    "itemsize",
     "labels_like",
     "namespace_of",
     "numpy_dtype",
@@ -238,14 +237,9 @@ def labels_like(labels: np.ndarray, X: Any) -> Array:
     return xp.asarray(np.array(labels), device=device(X))
 
 
-def itemsize(dtype: Any, X: Any) -> int:
-    """Bytes of a real floating-point type of the namespace of ``X``."""
-    return backend_of(X).itemsize(dtype)
-
-
 def numpy_dtype(X: Any) -> np.dtype:
     """NumPy's floating-point type of the width of that of ``X``."""
-    return np.dtype(f"f{itemsize(X.dtype, X)}")
+    return np.dtype(f"f{backend_of(X).itemsize(X.dtype)}")
 
 
 def on_accelerator(X: Any) -> bool:

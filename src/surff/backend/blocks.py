@@ -22,7 +22,6 @@ from surff.backend.threads import map_slices
 
 __all__ = [
     "block_rows",
-    "block_rows_like",
     "block_rows_on",
     "each_block",
     "feature_blocks",
@@ -55,11 +54,6 @@ def block_rows(n_columns: int, dtype: npt.DTypeLike) -> int:
     return block_rows_on(NUMPY, n_columns, np.dtype(dtype))
 
 
-def block_rows_like(X: Any, n_columns: int, dtype: Any) -> int:
-    """Rows of a block of values in the namespace and on the device of ``X``."""
-    return block_rows_on(backend_of(X), n_columns, dtype)
-
-
 def block_rows_on(backend: Backend, n_columns: int, dtype: Any) -> int:
     """Rows of a block of values of a backend."""
     itemsize = np.dtype(dtype).itemsize if backend.is_numpy else backend.itemsize(dtype)
@@ -68,10 +62,10 @@ def block_rows_on(backend: Backend, n_columns: int, dtype: Any) -> int:
     return int(min(max(rows // ROW_MULTIPLE * ROW_MULTIPLE, LEAST_ROWS), MOST_ROWS))
 
 
-def row_blocks(n_rows: int, size: int) -> Iterator[slice]:
-    """Yield the slices ``[0, size), [size, 2 size), ...`` that cover the rows."""
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
+def row_blocks(stop: int, size: int, start: int = 0) -> Iterator[slice]:
+    """Yield slices of ``size`` rows that cover those from ``start`` to ``stop``."""
+    for first in range(start, stop, size):
+        yield slice(first, min(first + size, stop))
 
 
 def rows_of(X: Any, index: slice | np.ndarray, backend: Backend | None = None) -> Any:
@@ -157,16 +151,13 @@ def feature_blocks(
         next block overwrites.
     """
     part = slice(0, X.shape[0] if rows is None else len(rows)) if part is None else part
-    n_rows = part.stop - part.start
     m, backend = feature_map.n_components, backend_of_map(feature_map, X)
     size = block_rows_on(backend, m, feature_map.dtype)
     buffer = None
     if backend.is_numpy:
-        buffer = np.empty((min(size, n_rows), m), feature_map.dtype)
-    for block in row_blocks(n_rows, size):
-        index = slice(part.start + block.start, part.start + block.stop)
-        if rows is not None:
-            index = rows[index]
+        buffer = np.empty((min(size, part.stop - part.start), m), feature_map.dtype)
+    for block in row_blocks(part.stop, size, part.start):
+        index = block if rows is None else rows[block]
         out = None if buffer is None else buffer[: block.stop - block.start]
         yield index, feature_map(rows_of(X, index, backend), out=out)
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from surff.backend import namespace_of, row_blocks, rows_of, to_numpy
+from surff.backend import row_blocks, rows_of, to_numpy
 from surff.estimators.features import FourierFeatures
 from surff.kernels import FourierMap, coefficients_of_pairs
 
@@ -123,8 +123,7 @@ def dense(rows: Any) -> np.ndarray:
     """Rows of any kind as a float64 array."""
     if sparse.issparse(rows):
         return rows.toarray().astype(np.float64)
-    is_numpy = namespace_of(rows) is namespace_of(np.empty(0))
-    return np.asarray(rows if is_numpy else to_numpy(rows), dtype=np.float64)
+    return np.asarray(to_numpy(rows), dtype=np.float64)
 
 
 def importances_of_gradients(

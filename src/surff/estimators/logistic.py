@@ -426,8 +426,3 @@ class HeldOutLogLoss(Criterion):
     def alphas_at(self, decades):
         """Alphas at ``10**decades`` times the mean eigenvalue of the Gram matrix."""
         return relative_grid(self.total, self.fit_intercept, decades)
-
-    def largest_singular(self, alphas):
-        """None: every alpha above 0 has a solution."""
-        del alphas
-        return

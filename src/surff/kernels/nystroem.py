@@ -27,8 +27,9 @@ relative error of the Gram matrix falls from 1e-5 to 3e-10 by 16 directions.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -74,20 +75,20 @@ GAUSSIAN_ROWS = 128
 NEGATIVE_SHARE = 1e-4
 
 
-class Kernel(Protocol):
+class Kernel(ABC):
     """What gives blocks of kernel values."""
 
     def select(self, X: Any, indices: np.ndarray) -> Any:
         """Return what stands for rows of ``X`` as landmarks."""
-        ...
+        return X[indices]
 
+    @abstractmethod
     def __call__(self, X: Any, landmarks: Any) -> np.ndarray:
         """Kernel of rows and landmarks, shape (n_rows, n_landmarks)."""
-        ...
 
+    @abstractmethod
     def diagonal(self, X: Any) -> np.ndarray:
         """Values of k(x, x)."""
-        ...
 
 
 def inverse_root(K: np.ndarray, eps: float | None = None) -> tuple[np.ndarray, float]:
@@ -144,7 +145,7 @@ def inverse_root(K: np.ndarray, eps: float | None = None) -> tuple[np.ndarray, f
     return half @ half.T, float(eigenvalues[0] / largest)
 
 
-class SpectralKernel:
+class SpectralKernel(Kernel):
     """Kernel blocks of a shift-invariant kernel of `surff.kernels.spectral`.
 
     Parameters
@@ -165,10 +166,6 @@ class SpectralKernel:
     def __init__(self, measure: SpectralMeasure, gamma: npt.ArrayLike) -> None:
         self.measure = measure
         self.gamma = gamma
-
-    def select(self, X: Any, indices: np.ndarray) -> Any:
-        """Return what stands for rows of ``X`` as landmarks."""
-        return X[indices]
 
     def __call__(self, X: Any, landmarks: Any) -> np.ndarray:
         """Kernel of rows and landmarks, shape (n_rows, n_landmarks), float64."""
@@ -225,7 +222,7 @@ def _distances(X, Y):
     return np.sqrt(np.where(squares > rounding, squares, 0.0))
 
 
-class PairwiseKernel:
+class PairwiseKernel(Kernel):
     """Kernel blocks of a scikit-learn kernel or a function of two rows.
 
     Parameters
@@ -241,10 +238,6 @@ class PairwiseKernel:
     def __init__(self, metric: str | Callable, params: dict[str, Any]) -> None:
         self.metric = metric
         self.params = params
-
-    def select(self, X: Any, indices: np.ndarray) -> Any:
-        """Return what stands for rows of ``X`` as landmarks."""
-        return X[indices]
 
     def __call__(self, X: Any, landmarks: Any) -> np.ndarray:
         """Kernel of rows and landmarks, shape (n_rows, n_landmarks)."""
@@ -267,7 +260,7 @@ class PairwiseKernel:
         return values
 
 
-class PrecomputedKernel:
+class PrecomputedKernel(Kernel):
     """Kernel blocks out of rows of a kernel matrix; landmarks are column numbers."""
 
     def select(self, X: Any, indices: np.ndarray) -> Any:

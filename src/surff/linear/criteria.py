@@ -111,9 +111,9 @@ class Criterion(ABC):
     def alphas_at(self, decades: np.ndarray) -> np.ndarray:
         """Alphas at ``10**decades`` times the unit of the automatic grid."""
 
-    @abstractmethod
     def largest_singular(self, alphas: np.ndarray) -> float | None:
         """Largest of ``alphas`` whose full-data system is singular, or None."""
+        del alphas  # every one has a solution, unless a subclass says otherwise
 
     def refined(self, path: AlphaPath, score: Callable) -> AlphaPath:
         """The path of an automatic grid, refined where that costs nothing.
@@ -349,8 +349,11 @@ class HeldOutPasses(HeldOutSplits):
 class OnAllRows(CriterionOfEquations):
     """A criterion by a formula from the normal equations of all rows.
 
-    Subclasses give ``_score(alphas)`` of alphas that have a solution.
+    Subclasses give ``_score(alphas)`` of alphas that have a solution, and have the rows
+    in memory, if they are, as ``data``.
     """
+
+    data: Data | None
 
     def score(self, alphas):
         """Scores of every alpha, ascending; see the module."""
@@ -360,6 +363,30 @@ class OnAllRows(CriterionOfEquations):
             found = self._score(alphas[regular:])
             scores = np.concatenate([scores[:regular, :, : found.shape[2]], found])
         return scores
+
+    def held_out(self, alpha: float) -> np.ndarray:
+        """Leave-one-out predictions at one alpha; see the module."""
+        return self._left_out([alpha])[:, 0]
+
+    def _left_out(self, alphas):
+        """Leave-one-out predictions of every alpha, shape (n_samples, n_alphas, k)."""
+        data = self.data
+        weight = data.sample_weight
+        if weight is not None and (least := weight[weight > 0].min()) < 1:
+            raise ValueError(
+                "leave-one-out (cv='loo') counts a weight w as w rows, of which one is "
+                f"left out: positive weights must be at least 1, got {least:.3g}; "
+                "scale them, or use folds."
+            )
+        return data.offset + leave_one_out_decisions(
+            data.feature_map,
+            data.X,
+            data.Y,
+            self.total,
+            alphas,
+            self.solving.fit_intercept,
+            None if weight is None else weight > 0,
+        )
 
 
 def sum_of_rows(data):
@@ -388,37 +415,9 @@ class LeaveOneOut(OnAllRows):
 
     def _score(self, alphas):
         rows = np.arange(self.data.X.shape[0])
-        decisions = self._decisions(alphas)
+        decisions = self._left_out(alphas)
         weight = self.data.sample_weight
         return self.scorer.from_decisions(decisions, rows, weight)[:, None]
-
-    def held_out(self, alpha: float) -> np.ndarray:
-        """Leave-one-out predictions at one alpha; see the module."""
-        return self._decisions([alpha])[:, 0]
-
-    def _decisions(self, alphas):
-        data = self.data
-        return left_out_rows(data, self.total, alphas, self.solving.fit_intercept)
-
-
-def left_out_rows(data, total, alphas, fit_intercept):
-    """Leave-one-out predictions of every alpha, shape (n_samples, n_alphas, k)."""
-    weight = data.sample_weight
-    if weight is not None and (least := weight[weight > 0].min()) < 1:
-        raise ValueError(
-            "leave-one-out (cv='loo') counts a weight w as w rows, of which one is "
-            f"left out: positive weights must be at least 1, got {least:.3g}; "
-            "scale them, or use folds."
-        )
-    return data.offset + leave_one_out_decisions(
-        data.feature_map,
-        data.X,
-        data.Y,
-        total,
-        alphas,
-        fit_intercept,
-        None if weight is None else weight > 0,
-    )
 
 
 class FromEquations(OnAllRows):
@@ -442,11 +441,6 @@ class FromEquations(OnAllRows):
     def of_rows(cls, data: Data, solving: Solving) -> Self:
         """The criterion of rows in memory."""
         return cls(sum_of_rows(data), solving, data)
-
-    def held_out(self, alpha: float) -> np.ndarray:
-        """Leave-one-out predictions at one alpha; see the module."""
-        fit_intercept = self.solving.fit_intercept
-        return left_out_rows(self.data, self.total, [alpha], fit_intercept)[:, 0]
 
 
 class GeneralizedCrossValidation(FromEquations):
@@ -546,7 +540,24 @@ class R2(SquaredError):
         return 1.0 - ratio
 
 
-class Accuracy:
+class ScoreOfRows(ABC):
+    """One score of the predictions of all targets, which needs the rows."""
+
+    def from_decisions(
+        self, decisions: np.ndarray, rows: np.ndarray | None, weight: np.ndarray | None
+    ) -> np.ndarray:
+        """Scores, shape (n_alphas, 1), from predictions (n_rows, n_alphas, k)."""
+        scores = np.full((decisions.shape[1], 1), np.nan)
+        for i in range(decisions.shape[1]):
+            if not np.isnan(decisions[:, i]).any():
+                scores[i] = self._score(decisions[:, i], rows, weight)
+        return scores
+
+    @abstractmethod
+    def _score(self, decisions, rows, weight): ...
+
+
+class Accuracy(ScoreOfRows):
     """Share of rows whose label is predicted, all labels of a row for multilabel.
 
     Parameters
@@ -560,20 +571,12 @@ class Accuracy:
     def __init__(self, labels: Any, y: Any):
         self.labels, self.y = labels, y
 
-    def from_decisions(
-        self, decisions: np.ndarray, rows: np.ndarray | None, weight: np.ndarray | None
-    ) -> np.ndarray:
-        """Scores, shape (n_alphas, 1), from predictions (n_rows, n_alphas, k)."""
-        scores = np.full((decisions.shape[1], 1), np.nan)
-        for i in range(decisions.shape[1]):
-            if not np.isnan(decisions[:, i]).any():
-                hits = self.labels(decisions[:, i]) == self.y[rows]
-                hits = hits.reshape(len(rows), -1).all(axis=1)
-                scores[i] = np.average(hits, weights=weight)
-        return scores
+    def _score(self, decisions, rows, weight):
+        hits = self.labels(decisions) == self.y[rows]
+        return np.average(hits.reshape(len(rows), -1).all(axis=1), weights=weight)
 
 
-class ScorerOf:
+class ScorerOf(ScoreOfRows):
     """A scikit-learn scorer, asked with predictions instead of an estimator.
 
     Parameters
@@ -602,19 +605,10 @@ class ScorerOf:
         self._answers = model, outputs, predictions
         self.scorer = check_scoring(_Predicted(*self._answers), scoring=scoring)
 
-    def from_decisions(
-        self, decisions: np.ndarray, rows: np.ndarray | None, weight: np.ndarray | None
-    ) -> np.ndarray:
-        """Scores, shape (n_alphas, 1), from predictions (n_rows, n_alphas, k)."""
+    def _score(self, decisions, rows, weight):
         options = {} if weight is None else {"sample_weight": weight}
-        scores = np.full((decisions.shape[1], 1), np.nan)
-        for i in range(decisions.shape[1]):
-            if not np.isnan(decisions[:, i]).any():
-                predicted = _Predicted(*self._answers, decisions[:, i])
-                scores[i] = self.scorer(
-                    predicted, self.X[rows], self.y[rows], **options
-                )
-        return scores
+        predicted = _Predicted(*self._answers, decisions)
+        return self.scorer(predicted, self.X[rows], self.y[rows], **options)
 
 
 class _Predicted(BaseEstimator):

@@ -269,8 +269,7 @@ class Partition:
         size = block_rows(self.n_features, X.dtype)
 
         def walk(part):
-            for block in row_blocks(part.stop - part.start, size):
-                rows = slice(part.start + block.start, part.start + block.stop)
+            for rows in row_blocks(part.stop, size, part.start):
                 self.walk(rows_of(X, rows, NUMPY), found[rows])
 
         map_slices(walk, X.shape[0], minimum=1024)

@@ -196,8 +196,7 @@ def _eliminate(matrix, chosen, L, factor, done, residual, floor):
     upper = np.asfortranarray(L.T)
 
     def eliminate(part):
-        for block in row_blocks(part.stop - part.start, size):
-            rows = slice(part.start + block.start, part.start + block.stop)
+        for rows in row_blocks(part.stop, size, part.start):
             G = entries(rows) - factor[rows, :done] @ known.T
             G = divide_by_upper(np.ascontiguousarray(G), upper)
             factor[rows, done:stop] = G
@@ -362,8 +361,7 @@ def ridge_leverage_estimates(
     size = kernel_block_rows(len(sample), matrix.X)
 
     def score(part):
-        for block in row_blocks(part.stop - part.start, size):
-            index = slice(part.start + block.start, part.start + block.stop)
+        for index in row_blocks(part.stop, size, part.start):
             P = entries(rows[index]) @ projection
             scores[index] = diagonal[index] - np.einsum("ij,ij->i", P, P)
 

@@ -66,8 +66,7 @@ class AnyColumns:
 
 def number_of(i: int, rows: np.ndarray, block: Block) -> int:
     """Number of a row in its file, where rows before it were left out."""
-    i = int(rows[i])
-    return block.first + i if block.numbered is None else block.numbered(i)
+    return block.number(int(rows[i]))
 
 
 class ParquetTable(AnyColumns, ParquetRows):

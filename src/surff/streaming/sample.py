@@ -20,7 +20,8 @@ from sklearn.utils.multiclass import type_of_target
 
 from surff.backend import (
     Array,
-    block_rows_like,
+    backend_of,
+    block_rows_on,
     other_namespace,
     row_blocks,
     rows_of,
@@ -82,7 +83,7 @@ class EntrySpread:
 
     def update(self, X: Array, sample_weight: Any = None) -> Self:
         """Add checked rows, dense or CSR, and their weights; returns self."""
-        size = block_rows_like(X, X.shape[1], wide_dtype(X))
+        size = block_rows_on(backend_of(X), X.shape[1], wide_dtype(X))
         for rows in row_blocks(X.shape[0], size):
             weight = None if sample_weight is None else sample_weight[rows]
             total = rows.stop - rows.start if weight is None else float(weight.sum())

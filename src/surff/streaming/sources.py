@@ -59,8 +59,11 @@ class Block(NamedTuple):
 
     def locate(self, i: int) -> str:
         """Describe where row ``i`` of the block is, in words."""
-        number = self.first + i if self.numbered is None else self.numbered(i)
-        return f"{self.where}, {self.unit} {number}"
+        return f"{self.where}, {self.unit} {self.number(i)}"
+
+    def number(self, i: int) -> int:
+        """Number of row ``i`` of the block in its file."""
+        return self.first + i if self.numbered is None else self.numbered(i)
 
 
 def block_length(n_columns: int, dtype: npt.DTypeLike) -> int:
