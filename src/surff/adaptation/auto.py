@@ -8,11 +8,7 @@ import numpy as np
 
 from surff.adaptation.agop import AgopAdaptation
 from surff.adaptation.gradient import BATCH_ROWS, GradientAdaptation, batch_rows
-from surff.adaptation.problem import (
-    InnerAdaptation,
-    checked_count,
-    held_out_error,
-)
+from surff.adaptation.problem import InnerAdaptation, checked_count, held_out_error
 from surff.backend import report, time_is_up
 
 __all__ = [

@@ -42,13 +42,7 @@ from surff.kernels import (
     coefficients_of_pairs,
 )
 
-__all__ = [
-    "FiniteForm",
-    "FourierParts",
-    "NystroemParts",
-    "finite_form",
-    "parts_of",
-]
+__all__ = ["FiniteForm", "FourierParts", "NystroemParts", "finite_form", "parts_of"]
 
 
 class FiniteForm(NamedTuple):

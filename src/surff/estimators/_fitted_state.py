@@ -111,6 +111,13 @@ def _require(condition, owner, name, what):
         raise ValueError(f"{name} of {type(owner).__name__} must be {what}")
 
 
+def _kind(owner: Any, name: str, kind: type, what: str) -> Any:
+    """An attribute that must be an instance of a class."""
+    value = getattr(owner, name, None)
+    _require(isinstance(value, kind), owner, name, what)
+    return value
+
+
 def _array(
     owner: Any, name: str, shape: tuple, kinds: str = "f", value: Any = None
 ) -> np.ndarray:
@@ -344,8 +351,7 @@ def _check_linear(model: Any):
     _check_parameters(model)
     if not _is_fitted(model):
         return
-    features = model.features_
-    _require(isinstance(features, Features), model, "features_", "a feature map")
+    features = _kind(model, "features_", Features, "a feature map")
     n_features = _count(model, "n_features_in_")
     _check_names(model, n_features)
     _require(
@@ -381,12 +387,7 @@ def _check_linear(model: Any):
         )
         _array(model, "_offset", (k,))
     if "_with_intercept" in vars(model):
-        _require(
-            isinstance(model._with_intercept, bool),  # noqa: SLF001  (its own file)
-            model,
-            "_with_intercept",
-            "True or False",
-        )
+        _kind(model, "_with_intercept", bool, "True or False")
     if "fold_models_" in vars(model):
         _check_folds_of(model, n_features, m, k)
     _check_importances(model, n_features)
@@ -440,8 +441,7 @@ def _check_fold_models(models: Any):
 
 def _check_folds_of(model: Any, n_features: int, m: int, k: int):
     """Models of the folds of a model of m components and k targets."""
-    models = model.fold_models_
-    _require(isinstance(models, FoldModels), model, "fold_models_", "FoldModels")
+    models = _kind(model, "fold_models_", FoldModels, "FoldModels")
     own = models.features
     fits = models.coefs.shape[3] == k and (own or models.coefs.shape[1] == m)
     cells = (len(models.starts) - 1) // len(models.coefs)
@@ -473,8 +473,7 @@ def _check_coefficients(model: Any, m: int):
 
 def _check_leaves(model: Any, m: int, k: int, reach: float):
     """Trees and heads of a model's leaves; `Partition` has checked its arrays."""
-    leaves = model.leaves_
-    _require(isinstance(leaves, LeafModel), model, "leaves_", "a LeafModel")
+    leaves = _kind(model, "leaves_", LeafModel, "a LeafModel")
     partition, n_leaves, size = leaves.partition, 0, 0.0
     if partition is not None:
         _require(
@@ -510,8 +509,7 @@ def _check_leaves(model: Any, m: int, k: int, reach: float):
 
 def _check_leaf_sums(model: Any, m: int, k: int):
     """Sums over the rows of every leaf."""
-    sums = model.leaf_sums_
-    _require(isinstance(sums, LeafSums), model, "leaf_sums_", "LeafSums")
+    sums = _kind(model, "leaf_sums_", LeafSums, "LeafSums")
     n_leaves = model.leaves_.n_leaves
     _require(isinstance(sums.fit_intercept, bool), sums, "fit_intercept", "a bool")
     p = m + sums.fit_intercept
@@ -534,8 +532,7 @@ def _check_classes(model: Any, k: int):
     )
     multilabel = False
     if isinstance(model, KernelRidgeClassifier):
-        multilabel = model._multilabel  # noqa: SLF001  (its own file sets it)
-        _require(isinstance(multilabel, bool), model, "_multilabel", "True or False")
+        multilabel = _kind(model, "_multilabel", bool, "True or False")
     columns = len(classes) if multilabel or len(classes) > 2 else len(classes) - 1
     _require(
         k == columns and np.array_equal(np.unique(classes), classes),
@@ -552,8 +549,7 @@ def _check_alpha(model: Any, k: int):
         alpha = _number(model, "alpha_")
     _require(np.all(alpha >= 0), model, "alpha_", ">= 0")
     if "alpha_path_" in vars(model):
-        path = model.alpha_path_
-        _require(isinstance(path, AlphaPath), model, "alpha_path_", "an AlphaPath")
+        path = _kind(model, "alpha_path_", AlphaPath, "an AlphaPath")
         alphas = _array(model, "alphas", (None,), value=path.alphas)
         scores = path.scores
         _require(

@@ -11,12 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.metaestimators import available_if
 
-from surff.backend import (
-    Array,
-    each_block,
-    row_blocks,
-    rows_of,
-)
+from surff.backend import Array, each_block, row_blocks, rows_of
 from surff.estimators._linear import LinearOnFeatures, refuse_other_arrays
 from surff.estimators._posterior import looks_at_targets
 from surff.linear import (
@@ -36,12 +31,7 @@ from surff.linear import (
 )
 from surff.streaming import over_blocks
 
-__all__ = [
-    "FoldModels",
-    "PredictsIntervals",
-    "PredictsSets",
-    "fold_models",
-]
+__all__ = ["FoldModels", "PredictsIntervals", "PredictsSets", "fold_models"]
 
 #: Numbers of the folds' predictions that are held at once.
 HELD_NUMBERS = 2**22
