@@ -183,14 +183,20 @@ def line_chart(altair: Any, rows: pd.DataFrame, value: str, label: str, log: boo
     sized = rows["multiple"] > 0
     level = altair.Chart(_data(altair, rows.loc[~sized, kept])).encode(**encoding)
     base = altair.Chart(_data(altair, rows.loc[sized, kept])).encode(x=x, **encoding)
-    chart = level.mark_rule(strokeDash=[6, 3], size=2).encode(y=y, tooltip=tooltip)
-    if not log and spread in rows:
-        chart += base.mark_rule().encode(y=altair.Y("low:Q", title=label), y2="high:Q")
-    shape = altair.Shape("method:N", scale=shapes(altair, methods), title=None)
-    chart += base.mark_line().encode(y=y)
-    points = base.mark_point(filled=True, size=60)
-    chart += points.encode(y=y, shape=shape, tooltip=tooltip)
-    return chart.add_params(toggle).properties(width="container", height=300).to_dict()
+    layers = []
+    if not sized.all():
+        rule = level.mark_rule(strokeDash=[6, 3], size=2)
+        layers.append(rule.encode(y=y, tooltip=tooltip))
+    if sized.any():
+        low = altair.Y("low:Q", title=label)
+        if not log and rows.loc[sized, "low"].notna().any():
+            layers.append(base.mark_rule().encode(y=low, y2="high:Q"))
+        shape = altair.Shape("method:N", scale=shapes(altair, methods), title=None)
+        layers.append(base.mark_line().encode(y=y))
+        points = base.mark_point(filled=True, size=60)
+        layers.append(points.encode(y=y, shape=shape, tooltip=tooltip))
+    chart = altair.layer(*layers).add_params(toggle)
+    return chart.properties(width="container", height=300).to_dict()
 
 
 def _data(altair, rows):
