@@ -24,7 +24,9 @@ axis = np.linspace(-2, 2, 200)
 grid = np.zeros((len(axis) ** 2, 8))
 grid[:, 0], grid[:, 1] = (values.ravel() for values in np.meshgrid(axis, axis))
 
-figure, panels = plt.subplots(1, 2, figsize=(8, 4), sharey=True, layout="constrained")
+figure, panels = plt.subplots(
+    1, 2, figsize=(6.4, 3.4), sharey=True, layout="constrained"
+)
 for panel, adapt in zip(panels, (None, "auto"), strict=True):
     features = FourierFeatures(64, adapt=adapt, random_state=0)
     model = KernelRidgeClassifier(features, cv=3).fit(X[:3000], y[:3000])

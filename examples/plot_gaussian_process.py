@@ -27,7 +27,7 @@ mean, std = model.predict(axis, return_std=True)
 noise = np.sqrt(model.noise_variance_.item())
 print(f"gamma {model.features_.gamma_:.2g}, noise {noise:.2f} (0.25 was added)")
 
-figure, panel = plt.subplots(figsize=(8, 4), layout="constrained")
+figure, panel = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 panel.fill_between(axis[:, 0], mean - 2 * std, mean + 2 * std, color="C0", alpha=0.2)
 draws = model.sample_y(axis, n_samples=5, random_state=0)
 panel.plot(axis, draws, color="C0", lw=0.4, label=["draws", *4 * ["_"]])

@@ -27,13 +27,13 @@ model.fit(X[:1000], y[:1000])
 low, high = model.predict_interval(new, coverage=0.9, method="normalized")
 inside = (low <= y_new) & (y_new <= high)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained")
 order = np.argsort(new[:, 0])
 left.fill_between(new[order, 0], low[order], high[order], alpha=0.3)
 for chosen, colour in ((inside, "0.5"), (~inside, "C1")):
     left.scatter(new[chosen], y_new[chosen], s=5, color=colour)
 left.set(
-    title=f"{inside.mean():.0%} of new targets inside, 90% promised",
+    title=f"{inside.mean():.0%} inside, 90% promised",
     xlabel="x",
     ylabel="y",
 )

@@ -4,7 +4,7 @@ Where leaves pay
 
 A target with a step, and a slope that changes its sign there. Smooth features ring at
 the step; a tree of constants climbs the slopes in stairs. One map for all, with a small
-tree and a ridge head in each leaf, does both.
+tree and a ridge head in each leaf, does both. The numbers are root mean square errors.
 """
 
 import matplotlib.pyplot as plt
@@ -32,12 +32,12 @@ models = {
     "with leaf heads": KernelRidgeRegressor(features, leaves=LeafHeads(8)),
     "boosted trees": HistGradientBoostingRegressor(),
 }
-figure, panels = plt.subplots(1, 3, figsize=(11, 3), sharey=True, layout="constrained")
+figure, panels = plt.subplots(1, 3, figsize=(7, 2.6), sharey=True, layout="constrained")
 for panel, (name, model) in zip(panels, models.items(), strict=True):
     predicted = model.fit(X, y).predict(axis)
     error = np.sqrt(np.mean((predicted - truth(axis[:, 0])) ** 2))
     panel.scatter(X, y, s=4, color="0.7")
     panel.plot(axis, predicted, color="C1", lw=2)
-    panel.set(title=f"{name}: error {error:.3f}", xlabel="x")
+    panel.set(title=f"{name}: {error:.3f}", xlabel="x")
 panels[0].set_ylabel("y")
 plt.show()

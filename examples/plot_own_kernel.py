@@ -48,7 +48,7 @@ y = truth(t) + 0.2 * rng.normal(size=len(t))
 axis = np.linspace(0, 11, 600)[:, None]
 own = Sum([Gaussian(), Seasons()], gammas=[0.02, 1.0])
 
-figure, panel = plt.subplots(figsize=(8, 4), layout="constrained")
+figure, panel = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 panel.scatter(t, y, s=8, color="0.6", label="data")
 panel.plot(axis, truth(axis), color="0.2", ls=":", label="truth")
 for name, kernel, gammas in (

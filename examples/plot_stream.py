@@ -37,7 +37,9 @@ print(f"held-out R2 {model.best_score_:.3f}, at alpha = {model.alpha_:.3g}")
 axis = np.linspace(-2, 2, 160)
 grid = np.zeros((len(axis) ** 2, 4))
 grid[:, 0], grid[:, 1] = (values.ravel() for values in np.meshgrid(axis, axis))
-figure, panels = plt.subplots(1, 2, figsize=(8, 4), sharey=True, layout="constrained")
+figure, panels = plt.subplots(
+    1, 2, figsize=(6.4, 3.2), sharey=True, layout="constrained"
+)
 for panel, values, title in (
     (panels[0], truth(grid), "truth, without its noise"),
     (panels[1], model.predict(grid), "learned from a million rows"),
