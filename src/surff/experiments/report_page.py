@@ -184,12 +184,12 @@ def line_chart(altair: Any, rows: pd.DataFrame, value: str, label: str, log: boo
     level = altair.Chart(_data(altair, rows.loc[~sized, kept])).encode(**encoding)
     base = altair.Chart(_data(altair, rows.loc[sized, kept])).encode(x=x, **encoding)
     layers = []
-    if not sized.all():
+    if not all(sized):
         rule = level.mark_rule(strokeDash=[6, 3], size=2)
         layers.append(rule.encode(y=y, tooltip=tooltip))
-    if sized.any():
+    if any(sized):
         low = altair.Y("low:Q", title=label)
-        if not log and rows.loc[sized, "low"].notna().any():
+        if not log and any(rows.loc[sized, "low"].notna()):
             layers.append(base.mark_rule().encode(y=low, y2="high:Q"))
         shape = altair.Shape("method:N", scale=shapes(altair, methods), title=None)
         layers.append(base.mark_line().encode(y=y))
