@@ -3,9 +3,9 @@
 `protocol` has the recipes that turn one data set into accuracies; `table2`, `figure1`,
 `table3`, `approximation` and `benchmark` say what to run, one module each; `runner`
 runs it and `store` keeps it trial by trial; `statistics` compares, `printed` has the
-paper's own numbers, and `table` shows results in every form. It may import `surff`, the
-front door (with `surff.inspection` and `surff.backend`), `linear`, `kernels` and
-`datasets`.
+paper's own numbers, and `table` shows results in every form. Names of methods, styles,
+tasks and captions are data, in ``registry.toml``. It may import `surff`, the front door
+(with `surff.inspection` and `surff.backend`), `linear`, `kernels` and `datasets`.
 """
 
 from surff.experiments.approximation import *

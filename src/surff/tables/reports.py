@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,17 +40,14 @@ __all__ = [
 #: Step of a difference, in standard deviations.
 STEP = 1e-3
 
-#: Methods of a comparison by name, from a number of features; None for other models.
+#: Methods of a comparison by name: features of a number of columns and a
+#: ``random_state``; None for other models.
 COMPARED: dict[str, Any] = {
-    "rff": lambda m, seed: FourierFeatures(m, random_state=seed),
-    "orthogonal": lambda m, seed: FourierFeatures(
-        m, draw="orthogonal", random_state=seed
-    ),
-    "surrogate": lambda m, seed: FourierFeatures(
-        m, select="surrogate", random_state=seed
-    ),
-    "auto": lambda m, seed: FourierFeatures(m, adapt="auto", random_state=seed),
-    "nystroem": lambda m, seed: NystroemFeatures(m, random_state=seed),
+    "rff": FourierFeatures,
+    "orthogonal": partial(FourierFeatures, draw="orthogonal"),
+    "surrogate": partial(FourierFeatures, select="surrogate"),
+    "auto": partial(FourierFeatures, adapt="auto"),
+    "nystroem": NystroemFeatures,
     "linear": None,
     "boosting": None,
 }
@@ -329,7 +327,8 @@ def fingerprint(looked: Looked, task: str) -> str:
 def model_of(method: str, size: int, seed: int, task: Task) -> Any:
     """Unfitted model of a comparison."""
     if COMPARED[method] is not None:
-        return task.kernel_ridge(COMPARED[method](size, seed), cv="gcv")
+        features = COMPARED[method](size, random_state=seed)
+        return task.kernel_ridge(features, cv="gcv")
     if method == "linear":
         return LogisticRegression(max_iter=1000) if task.is_classes else Ridge()
     return task.boosting(random_state=seed)
