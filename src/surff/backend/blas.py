@@ -262,15 +262,9 @@ def ormtr(
     work = np.empty(LAPACK_BLOCK * (k + LAPACK_BLOCK + 1))
     info = np.zeros(1, np.int64)
     if m and k:
+        modes = b"L", b"U", b"T" if transpose else b"N"
         _call(
-            *(
-                "lapack",
-                "ormtr",
-                columns.dtype,
-                b"L",
-                b"U",
-                b"T" if transpose else b"N",
-            ),
+            *("lapack", "ormtr", columns.dtype, *modes),
             *(m, k, reflectors, m, tau, columns, m, work, len(work), info),
         )
     return columns

@@ -65,20 +65,28 @@ class ClassWeights:
         return factors.astype(dtype, copy=False)
 
 
-def balanced(classes: np.ndarray, totals: np.ndarray) -> ClassWeights:
+def balanced(totals: dict) -> ClassWeights:
     """Weights that give every class the same total.
 
     Parameters
     ----------
-    classes : ndarray of shape (n_classes,)
-        Labels.
-    totals : ndarray of shape (n_classes,)
-        Sums of the rows' weights, the number of rows without weights.
+    totals : dict
+        From `totals_of`, of all rows.
     """
-    weights = np.zeros(len(totals))
-    there = totals > 0
-    weights[there] = totals.sum() / (there.sum() * totals[there])
-    return ClassWeights(dict(zip(classes.tolist(), weights.tolist(), strict=True)))
+    labels = sorted(totals)
+    sums = np.array([totals[label] for label in labels])
+    weights, there = np.zeros(len(sums)), sums > 0
+    weights[there] = sums.sum() / (there.sum() * sums[there])
+    return ClassWeights(dict(zip(labels, weights.tolist(), strict=True)))
+
+
+def totals_of(y: np.ndarray, sample_weight: np.ndarray | None) -> dict:
+    """Sums of the rows' weights by label, the number of rows without weights."""
+    if y.ndim != 1:
+        ClassWeights({})(y, None)  # refuses it
+    labels, codes = np.unique(y, return_inverse=True)
+    sums = np.bincount(codes, sample_weight, len(labels))
+    return dict(zip(labels.tolist(), sums.tolist(), strict=True))
 
 
 def weights_of_classes(
@@ -106,10 +114,7 @@ def weights_of_classes(
         return sample_weight
     y = np.asarray(to_numpy_if_dispatched(y))
     if isinstance(class_weight, str):
-        if y.ndim != 1:
-            return ClassWeights({})(y, None)  # which refuses it
-        classes, codes = np.unique(y, return_inverse=True)
-        weights = balanced(classes, np.bincount(codes, sample_weight, len(classes)))
+        weights = balanced(totals_of(y, sample_weight))
     else:
         weights = ClassWeights(class_weight)
         weights.check(np.unique(y))
@@ -122,20 +127,9 @@ def weights_of_classes(
     return weight
 
 
-def totals_of_classes(passes: Any) -> ClassWeights:
-    """Weights that balance the classes of a source, from a pass of its own."""
-    totals = passes.reduce(dict, add_totals, merge_totals)
-    labels = np.array(sorted(totals))
-    return balanced(labels, np.array([totals[label] for label in labels.tolist()]))
-
-
 def add_totals(totals: dict, rows: Any) -> dict:
     """Add the weights of some rows, by label."""
-    if rows.y.ndim != 1:
-        ClassWeights({})(rows.y, None)  # refuses it
-    labels, codes = np.unique(rows.y, return_inverse=True)
-    sums = np.bincount(codes, rows.sample_weight, len(labels))
-    return merge_totals(totals, dict(zip(labels.tolist(), sums.tolist(), strict=True)))
+    return merge_totals(totals, totals_of(rows.y, rows.sample_weight))
 
 
 def merge_totals(totals: dict, other: dict) -> dict:
@@ -150,7 +144,7 @@ def weigher_of(class_weight: Any, passes: Any) -> Any:
     if class_weight is None:
         return None
     if isinstance(class_weight, str):
-        return totals_of_classes(passes)
+        return balanced(passes.reduce(dict, add_totals, merge_totals))
     return ClassWeights(class_weight)
 
 

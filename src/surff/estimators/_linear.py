@@ -40,6 +40,7 @@ __all__ = [
     "checked_features",
     "class_probabilities",
     "fitted_features",
+    "learns_from_targets",
     "refitting",
     "refuse_other_arrays",
     "splits_of",
@@ -139,6 +140,11 @@ def _with_checked_map(features, X):
     return features
 
 
+def learns_from_targets(features):
+    """Whether a fit of these features, from `checked_features`, looks at targets."""
+    return not isinstance(features, FrozenEstimator) and features.needs_target
+
+
 def refitting(features, X, Y, sample_weight, dtype, n_splits=1):
     """What fits features to some of the rows, where they look at the targets.
 
@@ -157,9 +163,8 @@ def refitting(features, X, Y, sample_weight, dtype, n_splits=1):
         ``refit(rows)`` returns a map that computes in ``dtype``. None for features that
         do not look at targets, and for frozen ones: they serve every split as they are.
     """
-    if isinstance(features, FrozenEstimator) or not features.needs_target:
+    if not learns_from_targets(features):
         return None
-
     return Refit(features, X, Y, sample_weight, dtype, n_splits)
 
 

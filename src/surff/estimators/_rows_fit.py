@@ -32,6 +32,7 @@ from surff.estimators._alphas import (
 from surff.estimators._linear import (
     checked_features,
     fitted_features,
+    learns_from_targets,
     refitting,
     splits_of,
 )
@@ -264,9 +265,7 @@ class RowsFit:
     def _n_refits(self, unfitted):
         """Number of splits that the features are fitted again for, or a guess."""
         cv = self.model.cv
-        if isinstance(unfitted, FrozenEstimator) or not unfitted.needs_target:
-            return 0
-        if isinstance(cv, str):
+        if isinstance(cv, str) or not learns_from_targets(unfitted):
             return 0
         if isinstance(cv, numbers.Integral):
             return int(cv)

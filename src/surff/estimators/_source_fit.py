@@ -15,7 +15,11 @@ from surff.estimators._alphas import (
     scored_path,
 )
 from surff.estimators._class_weight import weigher_of
-from surff.estimators._linear import checked_features, fitted_features
+from surff.estimators._linear import (
+    checked_features,
+    fitted_features,
+    learns_from_targets,
+)
 from surff.estimators._rows_fit import (
     Choice,
     asked_dtype,
@@ -96,8 +100,8 @@ class SourceFit:
         self.n_sample = positive_int("n_sample", n_sample)
         self.features = checked_features(model.features)
         self.passes = Passes(source, targets.check, classes)
+        self.looks_at_targets = learns_from_targets(self.features)
         frozen = isinstance(self.features, FrozenEstimator)
-        self.looks_at_targets = not frozen and self.features.needs_target
         looks_at = LooksAt.COLUMNS if frozen else self.features.looks_at()
         if looks_at == LooksAt.COLUMNS:
             self.way = Way.FIRST_BLOCK
