@@ -16,6 +16,8 @@ CHILD = """
 import collections, os, pickle, signal, sys, threading, time
 import joblib, numpy as np, threadpoolctl, surff
 
+# Shells let what runs in the background ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 n, rows, columns, components, seed = map(int, sys.argv[1:6])
 adapt, dataset = (None if name == "none" else name for name in sys.argv[6:])
 rng = np.random.default_rng(seed)
