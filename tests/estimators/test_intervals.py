@@ -410,6 +410,12 @@ def test_without_intervals_there_are_no_such_methods():
     assert not hasattr(pieces.partial_fit(X, Y), "fold_models_")
 
 
+def test_conjugate_gradients_fit_no_scale():
+    model = regressor(intervals="normalized", solver="cg", cv=3)
+    with pytest.raises(ValueError, match="solver='cg' does not form"):
+        model.fit(X, Y)
+
+
 def test_leaves_are_refused():
     with pytest.raises(ValueError, match="those of the model without leaves"):
         regressor(leaves=4).fit(X, Y)

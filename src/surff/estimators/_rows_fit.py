@@ -130,8 +130,13 @@ def target_offset(Y, sample_weight, fit_intercept):
     return np.average(Y, axis=0, weights=sample_weight)
 
 
-def check_folds(model):
-    """Refuse intervals without rows that are left out, or with leaves."""
+def check_folds(model, solver):
+    """Refuse intervals without rows or equations of folds, or with leaves."""
+    if model.intervals == "normalized" and solver == "cg":
+        raise ValueError(
+            "intervals='normalized' solves the normal equations of each split, which "
+            "solver='cg' does not form: choose solver='cholesky', or intervals=True."
+        )
     if model.intervals and model.leaves is not None:
         raise ValueError(
             f"intervals={model.intervals!r} keeps models of folds without leaves: set "
@@ -317,7 +322,7 @@ class RowsFit:
     def _criterion(self, data, solver, refit):
         """What alphas are judged by."""
         model, y = self.model, self.y
-        check_folds(model)
+        check_folds(model, solver)
         solving = Solving(model.fit_intercept, solver)
         by_formula = isinstance(model.cv, str)
         if by_formula and solver == "cg":

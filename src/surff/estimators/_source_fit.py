@@ -219,7 +219,7 @@ class SourceFit:
                 "features with kernel='precomputed' cannot be fitted from a source: a "
                 "row has a column for each of the others."
             )
-        check_folds(model)
+        check_folds(model, "cholesky")
         alphas = checked_alphas(model.alphas)
         if alphas is not None and len(alphas) == 1 and not model.intervals:
             return 0
