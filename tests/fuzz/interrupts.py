@@ -56,9 +56,9 @@ def send():
 
 while counts.total() - counts["finished"] < n:
     timer = threading.Timer(rng.uniform(0.0, usual), send)
-    timer.start()
     outcome, began = "finished", time.perf_counter()
     try:
+        timer.start()
         model.fit(X, y)
         usual = min(usual, time.perf_counter() - began)  # if the first had to wait
         timer.join()
