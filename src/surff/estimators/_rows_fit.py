@@ -1,5 +1,6 @@
 """Fitting a ridge model to rows in memory: its features, gamma and alpha."""
 
+import contextlib
 import itertools
 import numbers
 import warnings
@@ -15,6 +16,7 @@ from surff.adaptation import column_bandwidths
 from surff.backend import (
     as_generator,
     namespace_of,
+    one_thread,
     other_namespace,
     rows_of,
     share_of_time,
@@ -68,6 +70,9 @@ __all__ = [
 
 #: ``precision="auto"``: operations of a Gram matrix below which float64 takes no time.
 LARGE_GRAM = 1e10
+
+#: Operations of a Gram matrix below which threads wait longer than they work.
+THREADED_WORK = 1e8
 
 #: ``precision="auto"``: rows that tell the size of a feature vector.
 NORM_ROWS = 256
@@ -234,9 +239,8 @@ class RowsFit:
 
     def _choose_alpha(self, unfitted):
         """Fit a feature map and choose alpha for it."""
-        model, X = self.model, self.X
-        single = self._takes_one_alpha()
-        n_fits = 1 if single else 1 + self._n_refits(unfitted)
+        X = self.X
+        n_fits = 1 if self._takes_one_alpha() else 1 + self._n_refits(unfitted)
         features = share_of_time(
             n_fits,
             fitted_features,
@@ -244,11 +248,19 @@ class RowsFit:
             X,
             self.Y,
             self.sample_weight,
-            getattr(model, "feature_names_in_", None),
+            getattr(self.model, "feature_names_in_", None),
         )
         feature_map = features.feature_map()
-        dtype = self._map_dtype(feature_map)
-        feature_map = feature_map.astype(dtype)
+        feature_map = feature_map.astype(self._map_dtype(feature_map))
+        work = X.shape[0] * feature_map.n_components**2
+        alone = n_fits == 1 and work < THREADED_WORK
+        with one_thread() if alone else contextlib.nullcontext():
+            return self._alpha_for(unfitted, features, feature_map, n_fits - 1)
+
+    def _alpha_for(self, unfitted, features, feature_map, n_refits):
+        """Choose alpha for a fitted feature map."""
+        model, X = self.model, self.X
+        single, dtype = self._takes_one_alpha(), feature_map.dtype
         solver = self._solver(feature_map, single)
         data = Data(
             feature_map, X, self.Y - self.offset, self.offset, self.sample_weight
@@ -258,7 +270,7 @@ class RowsFit:
             return Choice(features, data, solver, total, float(self.alphas[0]))
         if isinstance(model.cv, str):
             refuse_zero(self.alphas, model.cv)
-        refit = refitting(unfitted, X, self.Y, self.sample_weight, dtype, n_fits - 1)
+        refit = refitting(unfitted, X, self.Y, self.sample_weight, dtype, n_refits)
         criterion = self._criterion(data, solver, refit)
         per_target = model.alpha_per_target
         path = scored_path(criterion, self.alphas, per_target)
