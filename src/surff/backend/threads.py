@@ -38,8 +38,8 @@ __all__ = [
 ]
 
 _lock = threading.Lock()
-_helpers: list[threading.Thread] = []  # at most one per CPU, all of them waiting for
-_passes_to_help: SimpleQueue[_Pass] = SimpleQueue()
+_helpers: list[threading.Thread] = []  # at most one per CPU
+_passes_to_help: SimpleQueue[_Pass] = SimpleQueue()  # what they wait for
 _blas_limits = None  # what BLAS was allowed before the first pass that now runs
 _owed = None  # what another library's limit, begun inside ours, will not give back
 _passes: set[object] = set()  # that run now
@@ -206,11 +206,11 @@ class _Pass:
                 self._do(*taken)
             except BaseException as error:
                 self._errors.append(error)
-                self._left.clear()
-            finally:
-                with self._changed:
-                    self._n_begun -= 1
-                    self._changed.notify_all()
+            with self._changed:
+                if self._errors:
+                    self._left.clear()
+                self._n_begun -= 1
+                self._changed.notify_all()
 
     def do(self):
         """Do what is left on the caller's thread."""
@@ -234,8 +234,9 @@ class _Pass:
         with self._changed:
             if not self._left:
                 return None
+            taken = self._left.popleft()
             self._n_begun += n_begun
-            return self._left.popleft()
+            return taken
 
     def _do(self, i, part):
         self._results[i] = _start_on(self._cpus, i, self._function, part)

@@ -320,10 +320,12 @@ def scaled_frequencies(
     return scaled
 
 
-def projected(rows: Any, weights: np.ndarray, **out: np.ndarray) -> np.ndarray:
+def projected(
+    rows: Any, weights: np.ndarray, out: np.ndarray | None = None
+) -> np.ndarray:
     """Product of rows and frequencies; those that overflow are refused later."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.matmul(rows, weights, **out) if out else rows @ weights
+        return rows @ weights if out is None else np.matmul(rows, weights, out=out)
 
 
 def dense_rows(X: Any, dtype: np.dtype) -> int:
@@ -479,8 +481,7 @@ class FourierMap:
             if structured:
                 yield block, self.frequencies.projections(rows, P[: rows.shape[0]])
             else:
-                out = P[: len(rows)]
-                yield block, projected(rows, self.frequencies.T, out=out)
+                yield block, projected(rows, self.frequencies.T, P[: len(rows)])
 
     def __call__(self, X: Array, out: np.ndarray | None = None) -> Array:
         """Features of the rows, written to ``out`` if given; see `fourier_features`."""

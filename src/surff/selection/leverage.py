@@ -336,7 +336,10 @@ class SurrogateScores(ScoreSelector):
         sample_weight: np.ndarray | None = None,
         rng: np.random.Generator | None = None,
     ) -> np.ndarray:
-        """Alignment of each candidate with the target, shape (n_candidates,)."""
+        """Alignment of each candidate with the target, shape (n_candidates,).
+
+        With ``ridge_term`` it is the surrogate of Algorithm 1 with n I.
+        """
         del rng  # nothing is random but the pool
         return surrogate_scores(pool, X, Y, sample_weight, self.ridge_term)[0]
 
