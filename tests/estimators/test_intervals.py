@@ -497,3 +497,36 @@ def test_fewer_rows_than_columns():
     by_eigh = regressor(features(64), cv=3, alphas=model.alpha_, solver="eigh")
     expected = by_both(by_eigh.fit(X[few], Y[few]), coverage=0.8)
     assert_allclose(by_both(model, coverage=0.8), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_of_many_rows_a_random_part_of_each_fold_is_scored(weighted):
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(12_000, 2))
+    y = np.sin(rows[:, 0]) + rng.normal(size=12_000)
+    weight = np.ones(12_000) if weighted else None
+    model = regressor(features(8), alphas=1.0).fit(rows, y, weight)
+    models = model.fold_models_
+    scored = np.diff(models.starts)
+    # 8,192 of 12,000 with a deviation of 51, a quarter of them in each of four folds.
+    assert abs(scored.sum() - 8192) < 5 * 51
+    assert np.all(abs(scored - 2048) < 5 * 26)
+    decisions = models.predictor(model.features_, rows.dtype)(rows)[:, :, 0, 0]
+    for fold, (_, test) in enumerate(CV.split(rows)):
+        every = np.sort(np.abs(y[test] - decisions[test, fold]))
+        some = models.values[models.starts[fold] : models.starts[fold + 1]]
+        nearest = every[np.searchsorted(every, some - 1e-12)]
+        assert_allclose(nearest, some, rtol=1e-9)
+    radius = np.quantile(np.abs(y - model.predict(rows)), 0.9)
+    low, high = model.predict_interval(rows[:1], 0.9)
+    # The quantile of 8,192 absolute normals has a relative deviation of 0.7 %.
+    assert_allclose((high - low) / 2, radius, rtol=0.04)
+
+
+def test_learned_features_keep_the_scores_of_all_rows():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(9000, 2))
+    y = np.sin(rows[:, 0]) + rng.normal(size=9000)
+    learned = features(8, select="surrogate")
+    model = regressor(learned, alphas=1.0, cv=2).fit(rows, y)
+    assert len(model.fold_models_.values) == 9000

@@ -15,6 +15,7 @@ more streaming pass for all alphas together.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -56,6 +57,7 @@ __all__ = [
     "held_out_decisions",
     "leave_one_out_decisions",
     "relative_grid",
+    "rest_of",
     "spectrum",
     "splits_equations",
     "squared_errors",
@@ -86,18 +88,40 @@ class AutoGrid(NamedTuple):
     step: np.ndarray  # decades that are added at an end, ascending, > 0
 
 
-class Split(NamedTuple):
-    """Normal equations of the two sides of a cross-validation split."""
+class Split:
+    """Normal equations of the two sides of a cross-validation split.
 
-    train: NormalEquations
-    test: NormalEquations
-    test_rows: np.ndarray
-    feature_map: object
+    Parameters
+    ----------
+    train : NormalEquations, or callable
+        Those of the training side, or what forms them when they are asked for.
+    test : NormalEquations
+        Those of the rows held out.
+    test_rows : ndarray of int, or None
+        The rows held out; None of a source.
+    feature_map : object
+        The map of the training side.
+    """
+
+    def __init__(
+        self,
+        train: NormalEquations | Callable[[], NormalEquations],
+        test: NormalEquations,
+        test_rows: np.ndarray | None,
+        feature_map: Any,
+    ) -> None:
+        self._train, self.test = train, test
+        self.test_rows, self.feature_map = test_rows, feature_map
+
+    @functools.cached_property
+    def train(self) -> NormalEquations:
+        """Normal equations of the training side."""
+        return self._train() if callable(self._train) else self._train
 
     @property
     def n_unknowns(self) -> int:
         """Size of the system of equations of the training side."""
-        return len(self.train.moments)
+        return len(self.test.moments)
 
 
 def splits_equations(
@@ -165,9 +189,16 @@ def splits_equations(
 
     def equations():
         for fold, (_, test) in zip(folds, splits, strict=True):
-            yield Split(total.copy().subtract(fold), fold, test, feature_map)
+            yield Split(
+                functools.partial(rest_of, total, fold), fold, test, feature_map
+            )
 
     return total, equations
+
+
+def rest_of(total: NormalEquations, fold: NormalEquations) -> NormalEquations:
+    """Normal equations of the rows that a fold leaves in."""
+    return total.copy().subtract(fold)
 
 
 def coefficient_path(
@@ -282,18 +313,20 @@ def held_out_decisions(
 ) -> np.ndarray:
     """Predictions of every alpha for some rows, shape (n_rows, n_alphas, k).
 
-    One streaming pass; the features of a block serve all alphas.
+    One streaming pass; the features of a block serve all alphas. ``rows=None`` takes
+    all rows.
     """
     m, n_alphas, k = coefs.shape
+    n_rows = X.shape[0] if rows is None else len(rows)
     flat = asarray_like(coefs.reshape(m, -1), X, feature_map.dtype)
     feature_map, flat = folded(feature_map, flat)
-    decisions = np.empty((len(rows), n_alphas * k))
+    decisions = np.empty((n_rows, n_alphas * k))
 
     def decide(block, Z):
         decisions[block] = to_numpy(Z @ flat)[:, : n_alphas * k]
 
     each_block(decide, feature_map, X, rows)
-    return decisions.reshape(len(rows), n_alphas, k) + intercepts
+    return decisions.reshape(n_rows, n_alphas, k) + intercepts
 
 
 class Spectrum(NamedTuple):

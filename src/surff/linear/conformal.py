@@ -66,6 +66,16 @@ __all__ = [
 #: Folds up to which their sorted scores are searched one fold after the other.
 MOST_SEARCHED = 64
 
+#: Rows left out that are scored where all folds share their features, of more a random
+#: part: they cost next to nothing beside the fit, and the coverage of one fit varies by
+#: 0.3 points at 90 %. Features that look at the targets cost more by themselves, and
+#: the rows of the first fold must do alone.
+MOST_SCORED = 2**13
+
+#: Rows below which one pass that predicts by the models of all folds, up to so many of
+#: them, costs less than a pass for each fold.
+TOGETHER_ROWS, TOGETHER_FOLDS = 2**12, 16
+
 #: Halvings of the bracket of a bound, which is as wide as folds' predictions differ.
 HALVINGS = 48
 
@@ -421,28 +431,55 @@ def paths_and_scores(
     rows, and a solution.
     """
     n, Y = data.X.shape[0], data.Y + data.offset
-    seen, held_out, parts, paths = np.zeros(n, dtype=bool), [], [], []
+    folds, paths = np.full(n, -1), []
     for number, (split, path) in enumerate(_models(criterion, alphas, data.offset)):
         rows = split.test_rows
-        if seen[rows].any():
+        if (folds[rows] >= 0).any():
             raise ValueError(
                 "intervals need splits that leave each row out once at most, as KFold "
                 f"does: split {number} leaves rows out that another does."
             )
-        seen[rows] = True
+        folds[rows] = number
         if scale:
             others = np.setdiff1d(np.arange(n), rows)
             sums = residual_moments(path, data.X, Y, data.sample_weight, others)
             path = with_scale(path, split.train, sums, alphas)
-        own = Y.take(rows, axis=0)
-        parts.append(score(path.decisions(data.X, rows), own, path.floor))
-        held_out.append(rows)
         paths.append(path)
-    if data.sample_weight is None:
-        return paths, _scores_of_folds(parts)
-    folds = np.repeat(np.arange(len(parts)), [len(rows) for rows in held_out])
-    weight = data.sample_weight[np.concatenate(held_out)]
-    return paths, left_out_scores(np.concatenate(parts), folds, len(paths), weight)
+    feature_map, *others = (path.feature_map for path in paths)
+    shared = all(other is feature_map for other in others)
+    rows = _rows_to_score(folds, MOST_SCORED if shared else n)
+    folds = folds[rows]
+    floor = np.stack([path.floor for path in paths])[folds] if scale else None
+    decisions = _left_out_decisions(paths, folds, data.X, rows, shared)
+    found = score(decisions, Y[rows], floor)
+    weight = None if data.sample_weight is None else data.sample_weight[rows]
+    return paths, left_out_scores(found, folds, len(paths), weight)
+
+
+def _rows_to_score(folds, most):
+    """Rows that a fold leaves out; of more than ``most`` a random part of that size."""
+    left_out = folds >= 0
+    total = np.count_nonzero(left_out)
+    if total > most:
+        left_out &= np.random.default_rng(0).random(len(folds)) < most / total
+    return np.flatnonzero(left_out)
+
+
+def _left_out_decisions(paths, folds, X, rows, shared):
+    """Predictions and scales of rows by the models of their folds."""
+    if shared and len(paths) <= TOGETHER_FOLDS and len(rows) < TOGETHER_ROWS:
+        k = paths[0].coefs.shape[2]
+        coefs = np.concatenate([path.coefs for path in paths], axis=1)
+        levels = np.concatenate([path.intercepts for path in paths])
+        every = None if len(rows) == X.shape[0] else rows
+        feature_map = paths[0].feature_map
+        found = held_out_decisions(feature_map, X, every, coefs, levels)
+        return found.reshape(len(rows), len(paths), -1, k)[np.arange(len(rows)), folds]
+    found = np.empty((len(rows), *paths[0].intercepts.shape))
+    for number, path in enumerate(paths):
+        own = np.flatnonzero(folds == number)
+        found[own] = path.decisions(X, rows[own])
+    return found
 
 
 def residual_moments(

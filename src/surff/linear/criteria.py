@@ -243,21 +243,23 @@ class HeldOutSplits(CriterionOfEquations):
 
     def remember(self) -> None:
         """Keep the folds' models that `score` solves for, for a later `fold_models`."""
-        self._known = {}
+        self._known = []
 
     def _remembered(self, paths, alphas):
         """The models of the folds, from an earlier call if that had all the alphas."""
-        keys = [(i, alpha) for i in range(self._n_splits) for alpha in alphas]
-        if all(key in self._known for key in keys):
-            for i, split in enumerate(self.splits()):
-                coefs, levels = zip(*(self._known[i, a] for a in alphas), strict=True)
-                yield split, np.stack(coefs, axis=1), np.stack(levels)
-            return
-        room = SOLVED_BYTES // 8 - sum(coef.size for coef, _ in self._known.values())
-        for i, (split, coefs, levels) in enumerate(paths):
-            if coefs.size * self._n_splits <= room:
-                for j, alpha in enumerate(alphas):
-                    self._known[i, alpha] = coefs[:, j].copy(), levels[j]
+        alphas = np.asarray(alphas)
+        for known, solved in self._known:
+            if len(solved) == self._n_splits and np.isin(alphas, known).all():
+                some = np.searchsorted(known, alphas)
+                for split, (coefs, levels) in zip(self.splits(), solved, strict=True):
+                    yield split, coefs[:, some], levels[some]
+                return
+        solved = []
+        self._known.append((alphas, solved))
+        held = sum(coefs.size for _, some in self._known for coefs, _ in some)
+        for split, coefs, levels in paths:
+            if 8 * (held + coefs.size * self._n_splits) <= SOLVED_BYTES:
+                solved.append((coefs, levels))
             yield split, coefs, levels
 
     def held_out(self, alpha: float) -> np.ndarray:

@@ -12,7 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surff.backend import row_blocks
-from surff.linear.alpha_path import Split, coefficient_paths, held_out_decisions
+from surff.linear.alpha_path import (
+    Split,
+    coefficient_paths,
+    held_out_decisions,
+    rest_of,
+)
 from surff.linear.criteria import CriterionOfEquations, Solving
 from surff.linear.normal_equations import NormalEquations, accumulate
 from surff.streaming import Fold, Passes, added, folds_of_rows, row_keys
@@ -183,7 +188,7 @@ class FoldsOfSource(CriterionOfEquations):
     def splits(self) -> Iterator[Any]:
         """Iterate over the splits and their normal equations."""
         for fold in self.folds:
-            train = self.total.copy().subtract(fold)
+            train = functools.partial(rest_of, self.total, fold)
             yield Split(train, fold, None, self.feature_map)
 
     def score(self, alphas: Any) -> np.ndarray:
