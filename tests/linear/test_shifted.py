@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from surff.backend import symm
-from surff.linear import cheapest_way, pole_shifts, rational_path, tridiagonal_path
+from surff.backend import potrf, symm
+from surff.linear import cheapest_way, rational_path, tridiagonal_path
 
 WAYS = {"tridiagonal": tridiagonal_path, "rational": rational_path}
 ways = pytest.mark.parametrize("way", sorted(WAYS))
@@ -157,20 +157,29 @@ def test_the_search_ends_at_rounding():
     assert 0 < errors.max() < 1e-11
 
 
-def test_poles_lie_among_the_alphas_below_the_mean_eigenvalue():
-    alphas = 10.0 ** np.arange(-8.0, 2.5, 0.5)
-    shifts = pole_shifts(alphas, 1.0)
-    assert len(shifts) == 2
-    assert alphas[0] < shifts[0] < shifts[1] < 1.0
-    assert_allclose(pole_shifts(3.0 * alphas, 3.0), 3.0 * shifts)
-    assert_allclose(pole_shifts([5.0, 50.0], 1.0), [5.0])
-    assert_allclose(pole_shifts([0.5], 1.0), [0.5])
+def test_poles_are_added_where_the_first_does_not_do(monkeypatch):
+    shifts = []
+
+    def counted(matrix):
+        shifts[-1].append(matrix[0, 0] - gram[0, 0])
+        return potrf(matrix)
+
+    monkeypatch.setattr("surff.linear.shifted.potrf", counted)
+    for spread in (0.0, 4.0):
+        shifts.append([])
+        gram, dirty, moments = problem(150, 400, 1, spread=spread)
+        alphas = np.trace(gram) / 150 * 10.0 ** np.linspace(-8, 2, 21)
+        rational_path(dirty, moments, alphas)
+        # In the middle of the alphas below the mean eigenvalue, at first.
+        assert_allclose(shifts[-1][0], np.trace(gram) / 150 * 1e-4, rtol=1e-6)
+    assert len(shifts[0]) == 1
+    assert 2 <= len(shifts[1]) <= 4
 
 
 def test_the_cheapest_way():
-    assert cheapest_way(64, 1, 21, 2) is None  # too small to think about
-    assert cheapest_way(512, 1, 3, 2) is None  # three factorisations cost less
-    assert cheapest_way(512, 1, 21, 2) == "tridiagonal"
-    assert cheapest_way(4096, 1, 21, 2) == "rational"
-    assert cheapest_way(1728, 5, 21, 2) == "tridiagonal"
-    assert cheapest_way(8192, 40, 10, 2) is None
+    assert cheapest_way(64, 1, 21) is None  # too small to think about
+    assert cheapest_way(512, 1, 3) is None  # three factorisations cost less
+    assert cheapest_way(512, 1, 21) == "tridiagonal"
+    assert cheapest_way(4096, 1, 21) == "rational"
+    assert cheapest_way(1728, 5, 21) == "tridiagonal"
+    assert cheapest_way(8192, 40, 10) is None

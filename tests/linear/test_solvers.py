@@ -204,7 +204,8 @@ def test_cholesky_of_many_alphas_is_that_of_each(monkeypatch, weak, way):
     for alpha, coef, single in zip(alphas, path, singles, strict=True):
         assert (coef is None) == (single is None)
         if weak and coef is not None:
-            assert_allclose(coef, single, atol=error / alpha * abs(coef).max())
+            share = error / alpha + (1e-8 if way == "rational" else 0.0)
+            assert_allclose(coef, single, atol=share * abs(coef).max())
         elif coef is not None:
             # A Krylov space ends where the relative error is below 1e-8.
             rtol = 1e-10 if way == "tridiagonal" else 1e-6

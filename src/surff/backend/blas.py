@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 
 import numpy as np
 from numba.extending import get_cython_function_address
@@ -18,6 +19,11 @@ __all__ = ["divide_by_upper", "ormtr", "potrf", "potrs", "symm", "syrk", "sytrd"
 
 #: Columns that LAPACK's reflectors are applied in at once, at most.
 LAPACK_BLOCK = 64
+
+#: Most columns that are solved for, or multiplied, one at a time: that reads the matrix
+#: as it lies, where routines for many columns pack it first. With 1,728 rows one column
+#: takes 0.5 and 0.4 ms, four together 2.5 and 4.5 ms (AMD EPYC with AVX-512).
+FEW_SOLVED, FEW_MULTIPLIED = 4, 8
 
 _SCALAR = {
     np.dtype(np.float32): ctypes.c_float,
@@ -162,7 +168,11 @@ def potrs(factor: np.ndarray, sides: np.ndarray) -> np.ndarray:
     _check_columns("sides", sides, m)
     info = np.zeros(1, np.int64)
     k = sides.shape[1]
-    if m and k:
+    if m and k <= FEW_SOLVED:
+        for i, mode in itertools.product(range(k), (b"T", b"N")):
+            column = m, factor, m, sides[:, i], 1
+            _call("blas", "trsv", factor.dtype, b"U", mode, b"N", *column)
+    elif m:
         _call(
             *("lapack", "potrs", factor.dtype),
             *(b"U", m, k, factor, m, sides, m, info),
@@ -193,7 +203,13 @@ def symm(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
     _check_columns("columns", columns, m)
     k = columns.shape[1]
     product = np.empty((m, k), order="F")
-    if m and k:
+    if m and k <= FEW_MULTIPLIED:
+        for i in range(k):
+            _call(
+                *("blas", "symv", matrix.dtype, b"U", m, 1.0, matrix, m),
+                *(columns[:, i], 1, 0.0, product[:, i], 1),
+            )
+    elif m:
         _call(
             *("blas", "symm", matrix.dtype, b"L", b"U", m, k, 1.0),
             *(matrix, m, columns, m, 0.0, product, m),

@@ -8,10 +8,12 @@ seven factorisations, half of it products of a matrix with one vector; after tha
 alpha costs next to nothing.
 
 *Rational Krylov space.* The solutions of all alphas lie close to one space of few
-dimensions. It is built from factorisations at two or three shifts
+dimensions. It is built from factorisations at a few shifts
 :math:`\sigma_1, \sigma_2, \dots` (poles): in turn, the residual r of the worst alpha
 near a pole adds the direction :math:`(G + \sigma_j I)^{-1} r`, and that of the worst
-large alpha adds r itself, a pole at infinity. In the basis B of the space
+large alpha adds r itself, a pole at infinity. Directions cost little beside a
+factorisation, so that there is one pole at first, and another at the worst alpha after
+some rounds. In the basis B of the space
 
 .. math:: \beta(\alpha) = B\, (B^\top G B + \alpha I)^{-1} B^\top c,
 
@@ -41,7 +43,7 @@ from scipy.linalg import lapack
 
 from surff.backend import ormtr, potrf, potrs, symm, sytrd
 
-__all__ = ["cheapest_way", "pole_shifts", "rational_path", "tridiagonal_path"]
+__all__ = ["cheapest_way", "rational_path", "tridiagonal_path"]
 
 #: Fewest columns for which a factorisation costs more than to look for another way.
 FEWEST_COLUMNS = 128
@@ -56,13 +58,11 @@ TRIDIAGONAL_COST, COLUMNS_PER_COST = 6.0, 700
 #: 0.1 at 1,728 and 0.06 at 3,456.
 DIRECTIONS, COLUMNS_PER_DIRECTION = 50, 170
 
-#: Decades of alpha that a pole serves. Fewer take more factorisations, more take more
-#: directions: a fold of covtype with 1,728 columns took 0.39 seconds with 4 decades,
-#: 0.50 with 3 and 0.72 with 8.
-POLE_DECADES = 4.0
-
-#: Where in its decades a pole lies, from 0 to 1: alphas above it are harder to serve.
-POLE_PLACE = 0.7
+#: Most poles, how many are expected, and rounds after which one more is factored: about
+#: as many as cost a factorisation. With 1,728 columns and alphas over ten decades rows
+#: of normal numbers took 0.13 seconds (0.23 with two poles from the start), a fold of
+#: covtype about the same either way.
+MOST_POLES, POLES, POLE_ROUNDS = 4, 2, 15
 
 #: Bound of the relative error of a solution that ends the search. Of 1,728 columns on
 #: covtype the scores then were off by 1e-10 at most, and a tenth of it took half as
@@ -76,9 +76,7 @@ MOST_DIRECTIONS = 128
 PATIENCE = 8
 
 
-def cheapest_way(
-    n_columns: int, n_targets: int, n_alphas: int, n_poles: int
-) -> str | None:
+def cheapest_way(n_columns: int, n_targets: int, n_alphas: int) -> str | None:
     """The way to the solutions of all alphas that is expected to cost least.
 
     Counted in Cholesky factorisations on one thread, so that the answer, and with it
@@ -86,8 +84,8 @@ def cheapest_way(
 
     Parameters
     ----------
-    n_columns, n_targets, n_alphas, n_poles : int
-        Sizes of the problem; see `pole_shifts`.
+    n_columns, n_targets, n_alphas : int
+        Sizes of the problem.
 
     Returns
     -------
@@ -100,7 +98,7 @@ def cheapest_way(
     costs = {
         None: n_alphas,
         "tridiagonal": TRIDIAGONAL_COST + n_columns / COLUMNS_PER_COST,
-        "rational": n_poles + directions,
+        "rational": POLES + directions,
     }
     return min(costs, key=lambda way: costs[way])
 
@@ -152,26 +150,6 @@ def tridiagonal_path(
     return solutions.reshape(m, len(alphas), k), least
 
 
-def pole_shifts(alphas: Sequence[float], scale: float) -> np.ndarray:
-    """Shifts of the factorisations that serve some alphas, ascending.
-
-    Parameters
-    ----------
-    alphas : sequence of float
-        Ascending, > 0.
-    scale : float
-        Mean eigenvalue of the matrix, > 0: from there on alphas need no pole.
-
-    Returns
-    -------
-    shifts : ndarray of shape (n_poles,)
-    """
-    low = np.log10(alphas[0])
-    high = np.log10(max(min(alphas[-1], scale), alphas[0]))
-    n = max(1, int(np.ceil((high - low) / POLE_DECADES)))
-    return 10.0 ** (low + (np.arange(n) + POLE_PLACE) * (high - low) / n)
-
-
 def rational_path(
     gram: np.ndarray,
     moments: np.ndarray,
@@ -211,18 +189,21 @@ def rational_path(
     if not len(some):
         return np.zeros((m, len(alphas), k)), np.zeros(len(alphas))
     fresh = [(j, moments[:, some]) for j in poles.used]
-    best, waited = np.inf, 0
+    best, waited, since = np.inf, 0, 0
     while True:
         directions = [poles.direction(*one) for one in fresh]
         space.extend(np.hstack(directions)[:, : space.size - space.n])
         errors, residuals = space.errors()
-        worst = errors.max()
-        if worst <= 0.5 * best:
-            best, waited = worst, 0
-        else:
-            waited += 1
-        if worst <= tol or space.n == space.size or waited == PATIENCE:
+        worst, since = errors.max(), since + 1
+        waited = waited + 1 if worst > 0.5 * best else 0
+        best = best if waited else worst
+        if worst <= tol or space.n == space.size:
             return space.coefs(), errors.max(axis=1)
+        if max(waited - PATIENCE, since - POLE_ROUNDS) >= 0:
+            if poles.add(errors.max(axis=1)):
+                waited, since = 0, 0
+            elif waited >= PATIENCE:
+                return space.coefs(), errors.max(axis=1)
         fresh = []
         for j in poles.used:
             own = np.flatnonzero(poles.nearest == j)
@@ -236,18 +217,32 @@ class _Poles:
     """Factorisations at a few shifts, and which alphas each serves."""
 
     def __init__(self, gram, alphas):
-        scale = np.trace(gram) / len(gram)
-        self.shifts = pole_shifts(alphas, scale)
-        self.factors = []
-        for shift in self.shifts:
-            factor = gram.copy(order="F")
-            np.einsum("ii->i", factor)[...] += shift
-            # A factorisation that fails leaves a worse direction, no wrong solution.
-            self.factors.append(None if potrf(factor) else factor)
-        distance = np.abs(np.log(alphas[:, None] / self.shifts))
+        self.gram, self.alphas = gram, alphas
+        self.scale = np.trace(gram) / len(gram)
+        self.shifts, self.factors = np.zeros(0), []
+        highest = max(min(alphas[-1], self.scale), alphas[0])
+        self._factor(np.sqrt(alphas[0] * highest))
+
+    def _factor(self, shift):
+        """Add a pole."""
+        factor = self.gram.copy(order="F")
+        np.einsum("ii->i", factor)[...] += shift
+        # A factorisation that fails leaves a worse direction, no wrong solution.
+        self.factors.append(None if potrf(factor) else factor)
+        self.shifts = np.append(self.shifts, shift)
+        distance = np.abs(np.log(self.alphas[:, None] / self.shifts))
         self.nearest = distance.argmin(axis=1)
-        self.nearest[alphas > scale] = len(self.shifts)
+        # Alphas from the mean eigenvalue on need no pole.
+        self.nearest[self.alphas > self.scale] = len(self.shifts)
         self.used = np.unique(self.nearest)
+
+    def add(self, errors):
+        """Add a pole at the alpha with the largest error, and tell whether."""
+        shift = self.alphas[errors.argmax()]
+        if len(self.shifts) == MOST_POLES or shift in self.shifts or shift > self.scale:
+            return False
+        self._factor(shift)
+        return True
 
     def direction(self, j, residuals):
         """Directions of unit length that reduce some residuals."""

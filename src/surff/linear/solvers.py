@@ -38,7 +38,6 @@ from surff.linear.normal_equations import (
 from surff.linear.shifted import (
     TOLERANCE,
     cheapest_way,
-    pole_shifts,
     rational_path,
     tridiagonal_path,
 )
@@ -147,8 +146,7 @@ def solved_together(
     if not large or floor == 0:
         return {}
     shifts = [alphas[i] for i in large]
-    n_poles = len(pole_shifts(shifts, np.trace(gram) / m))
-    way = cheapest_way(m, k, len(large), n_poles)
+    way = cheapest_way(m, k, len(large))
     if way is None:
         return {}
     # Threads that share products with few columns only wait.
