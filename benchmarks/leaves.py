@@ -2,10 +2,12 @@
 
 Each task is split as `surff benchmark` splits it (``--uci FOLDER`` takes sets with a
 mask for each split, ``NAME.csv.xz`` and ``NAME.test_mask.csv.xz``, instead). The map
-and the common head are fitted once, by 5 folds; every kind of leaves is then fitted on
-the same map with the same alpha, so that differences are those of the leaves. Seconds
-are processor time on one thread, of everything a user would wait for; bytes are those
-of the pickled model, fitted to float32 rows with ``--float32``. ``--splits`` compares
+and the common head are fitted once, by 5 folds, which learn a map each, or with
+``--gcv`` by generalised cross-validation, which learns one; every kind of leaves is
+then fitted on the same map with the same alpha, so that differences are those of the
+leaves. Seconds are processor time on one thread, of everything a user would wait for;
+bytes are those of the pickled model, fitted to float32 rows with ``--float32``.
+``--splits`` compares
 what trees may split on; ``--maps N`` averages N models with a map each; ``--predict``
 times predictions with and without leaves. ``--classes FOLDER`` takes sets
 ``NAME.csv.xz`` with a header and all classes of their last column, 80 percent of the
@@ -134,8 +136,10 @@ def whole_model(problem, seed, options, leaves=None):
     n_components = 2 * options.multiple * problem.part.X.shape[1]
     adapt = AutoAdaptation(passes=options.passes)
     features = FourierFeatures(n_components, adapt=adapt, random_state=seed)
-    folds = StratifiedKFold if problem.classification else KFold
-    cv = folds(5, shuffle=True, random_state=seed)
+    cv = "gcv"
+    if not options.gcv:
+        folds = StratifiedKFold if problem.classification else KFold
+        cv = folds(5, shuffle=True, random_state=seed)
     return model_of(problem, features=features, cv=cv, leaves=leaves)
 
 
@@ -154,6 +158,7 @@ def tell(problem, trial, label, model, seconds, options):
         "trial": trial,
         "multiple": options.multiple,
         "passes": options.passes,
+        "cv": "gcv" if options.gcv else "5 folds",
         "leaves": label,
         **{name: round(value, 4) for name, value in found.items()},
         "seconds": round(seconds, 1),
@@ -289,6 +294,7 @@ def main(argv=None):
     parser.add_argument("--multiple", type=int, default=4)
     parser.add_argument("--maps", type=int, default=1)
     parser.add_argument("--passes", type=int, default=20, help="of the adaptation")
+    parser.add_argument("--gcv", action="store_true", help="not folds, for alpha")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["64", "auto"])
     parser.add_argument("--uci", type=Path)
     parser.add_argument("--classes", type=Path)
