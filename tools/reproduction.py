@@ -795,6 +795,7 @@ BLOCKS: dict[str, dict[str, Callable[[Results], str]]] = {
     "uncertainty.md": {
         "deviations": lambda results: interval_tables.deviations(results.root),
         "evidence": lambda results: interval_tables.evidence(results.root),
+        "processes": lambda results: interval_tables.published_processes(results.root),
     },
 }
 
