@@ -20,6 +20,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import interval_tables
+import leaf_tables
 import numpy as np
 from scipy import stats
 
@@ -787,6 +788,7 @@ BLOCKS: dict[str, dict[str, Callable[[Results], str]]] = {
         "leaves": leaves,
         "sizes": sizes,
     },
+    "leaves.md": {"heads": lambda results: leaf_tables.heads(results.root)},
     "methods.md": {"methods": methods},
     "intervals.md": {
         "coverage": lambda results: interval_tables.coverage(results.root),

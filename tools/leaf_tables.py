@@ -1,0 +1,101 @@
+"""The table of several trees and maps, made from ``benchmarks/results/leaves.jsonl``.
+
+`reproduction.py` writes it; ``benchmarks/leaves.py`` runs the trials.
+"""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+
+from interval_tables import groups, table
+from surff.experiments import has_one_split, paired_p_value
+
+#: What a label of ``benchmarks/leaves.py`` stands for.
+KINDS = {
+    "64": "64",
+    "1024": "1,024",
+    "auto": '`"auto"`',
+    "bag1024": "4 bagged trees of 1,024",
+    "bag16": "16 bagged trees of 256",
+    "boost16": "16 boosted trees of 256",
+    "boost8": "8 boosted trees of 256",
+}
+
+#: Rows to test over rows to train, other than halves.
+RATIOS = {
+    "covtype, 7 classes": 0.25,
+    "protein": 1 / 9,
+    "kin40k": 1 / 9,
+    "elevators": 1 / 9,
+}
+
+HEADER = [
+    "",
+    "s",
+    "map",
+    "leaves",
+    "splits",
+    "score",
+    "RMSE",
+    "gain",
+    "p",
+    "seconds",
+    "MB",
+]
+
+
+def heads(root: Path) -> str:
+    """Scores of leaf heads on learned maps, and of the maps alone."""
+    path = root.parents[1] / "benchmarks" / "results" / "leaves.jsonl"
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    for row in rows:
+        row.setdefault("cv", "5 folds")
+        label, _, maps = row["leaves"].partition(", ")
+        row["kind"] = label.partition(":")[0] if "boosting" not in label else "peer"
+        row["maps"] = maps.partition(" ")[0] if maps.endswith("maps") else "1"
+        label = label.partition(" ")[2]
+    body = []
+    for key, own in groups(rows, "task", "multiple", "passes", "cv").items():
+        scores = {
+            kind: {row["trial"]: row["score"] for row in some}
+            for kind, some in groups(own, "kind", "maps").items()
+        }
+        for kind, some in groups(own, "kind", "maps").items():
+            body.append(_line(key, kind, some, scores))
+    body.sort(key=lambda line: line[0])
+    seen = None
+    for line in body:
+        seen, line[0] = line[0], "" if line[0] == seen else line[0]
+    return table(HEADER, body, 4)
+
+
+def _line(key, kind, rows, scores):
+    """A row of the table."""
+    task, multiple, passes, cv = key
+    name, maps = kind
+    label = {"none": "none", "peer": "HistGradientBoosting, tuned"}.get(name)
+    label = label or KINDS[name] + (f", {maps} maps averaged" if maps != "1" else "")
+    how = f"{passes} passes, {cv}"
+    size, gain, p = "d" if multiple == 1 else f"{multiple}d", "", ""
+    if name == "peer":
+        size, how = "", ""
+    elif name != "none" and maps == "1" and ("none", "1") in scores:
+        own, without = scores[kind], scores["none", "1"]
+        both = own.keys() & without.keys()
+        gain = f"{np.mean([own[t] - without[t] for t in both]):+.2f}"
+        value = math.nan
+        if task in RATIOS or not has_one_split(task):
+            value = paired_p_value(own, without, RATIOS.get(task, 1.0))
+        p = "–" if math.isnan(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
+    values = np.array([row["score"] for row in rows])
+    score = f"{values.mean():.2f}"
+    if len(values) > 1:
+        score += f" ± {values.std(ddof=1):.2f}"
+    errors = [row["rmse"] for row in rows if row.get("rmse") is not None]
+    error = f"{np.mean(errors):.3g}" if errors else ""
+    seconds = np.median([row["seconds"] for row in rows])
+    megabytes = np.median([row["bytes"] for row in rows]) / 1e6
+    shape = [task, size, how, label, f"{len({row['trial'] for row in rows})}"]
+    return [*shape, score, error, gain, p, f"{seconds:.3g}", f"{megabytes:.3g}"]
