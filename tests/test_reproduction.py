@@ -74,12 +74,11 @@ def test_a_changed_result_changes_the_page(tool, docs):
         ("intervals.md", "intervals", "cv"),
         ("uncertainty.md", "intervals", "std"),
         ("uncertainty.md", "evidence", "nlpd"),
+        ("leaves.md", "leaves", "score"),
     ],
 )
-def test_a_changed_trial_changes_the_pages_on_intervals(
-    tool, tmp_path, page, trials, name
-):
-    for own in ("intervals", "evidence"):
+def test_a_changed_trial_changes_the_pages(tool, tmp_path, page, trials, name):
+    for own in ("intervals", "evidence", "leaves"):
         (tmp_path / own).mkdir()
         shutil.copy(ROOT / "docs" / "results" / own / "trials.jsonl", tmp_path / own)
     text = (ROOT / "docs" / page).read_text("utf-8")
@@ -87,7 +86,7 @@ def test_a_changed_trial_changes_the_pages_on_intervals(
     path = tmp_path / trials / "trials.jsonl"
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     for row in rows:
-        of_one = trials == "evidence"
+        of_one = trials != "intervals"
         row[name] = row[name] + 0.1 if of_one else [c + 0.1 for c in row[name]]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     assert tool.filled(page, text, tool.Results(tmp_path)) != text

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surff.experiments import PUBLISHED, Table
+from surff.experiments import MISSING, PUBLISHED, Table
 
 #: Nominal coverages in percent.
 LEVELS = (80, 90, 95)
@@ -163,7 +163,9 @@ def published_processes(root: Path) -> str:
     exact, sdd = printed["exact GP"], printed["SDD"]
 
     def cell(pair):
-        return " / ".join("–" if value is None else f"{value:.3f}" for value in pair)
+        return " / ".join(
+            MISSING if value is None else f"{value:.3f}" for value in pair
+        )
 
     body = []
     for name in sorted(MADDOX | exact | sdd):
@@ -171,10 +173,12 @@ def published_processes(root: Path) -> str:
         for gammas in ("auto", "columns"):
             own = every.get((name, gammas), [])
             means = [np.mean([r[k] for r in own]) for k in ("rmse", "nlpd") if own]
-            row.append(cell(means) if own else "–")
+            row.append(cell(means) if own else MISSING)
         others = MADDOX.get(name, (None,) * 4)
-        row += [cell(pair) if any(pair) else "–" for pair in (others[:2], others[2:])]
-        row += [f"{one[name]:.3f}" if name in one else "–" for one in (exact, sdd)]
+        row += [
+            cell(pair) if any(pair) else MISSING for pair in (others[:2], others[2:])
+        ]
+        row += [f"{one[name]:.3f}" if name in one else MISSING for one in (exact, sdd)]
         body.append(row)
     header = [
         "set",

@@ -1,16 +1,15 @@
-"""The table of several trees and maps, made from ``benchmarks/results/leaves.jsonl``.
+"""The table of several trees and maps, made from the stored trials.
 
 `reproduction.py` writes it; ``benchmarks/leaves.py`` runs the trials.
 """
 
-import json
 import math
 from pathlib import Path
 
 import numpy as np
+from interval_tables import groups, rows_of, table
 
-from interval_tables import groups, table
-from surff.experiments import has_one_split, paired_p_value
+from surff.experiments import MISSING, has_one_split, paired_p_value
 
 #: What a label of ``benchmarks/leaves.py`` stands for.
 KINDS = {
@@ -48,8 +47,7 @@ HEADER = [
 
 def heads(root: Path) -> str:
     """Scores of leaf heads on learned maps, and of the maps alone."""
-    path = root.parents[1] / "benchmarks" / "results" / "leaves.jsonl"
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    rows = rows_of(root, "leaves")
     for row in rows:
         row.setdefault("cv", "5 folds")
         label, _, maps = row["leaves"].partition(", ")
@@ -88,7 +86,13 @@ def _line(key, kind, rows, scores):
         value = math.nan
         if task in RATIOS or not has_one_split(task):
             value = paired_p_value(own, without, RATIOS.get(task, 1.0))
-        p = "–" if math.isnan(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
+        p = (
+            MISSING
+            if math.isnan(value)
+            else "< 0.001"
+            if value < 0.001
+            else f"{value:.3f}"
+        )
     values = np.array([row["score"] for row in rows])
     score = f"{values.mean():.2f}"
     if len(values) > 1:
