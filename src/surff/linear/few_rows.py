@@ -42,12 +42,16 @@ class SplitOfRows:
     Parameters
     ----------
     data : Data
+    number : int
+        Which of the splits it is.
     train_rows, test_rows : ndarray of int
         Rows of the two sides.
     """
 
-    def __init__(self, data: Data, train_rows: np.ndarray, test_rows: np.ndarray):
-        self._data = data
+    def __init__(
+        self, data: Data, number: int, train_rows: np.ndarray, test_rows: np.ndarray
+    ):
+        self._data, self.number = data, number
         self.feature_map = data.feature_map
         self.train_rows, self.test_rows = train_rows, test_rows
 
@@ -95,11 +99,12 @@ class HeldOutFewRows(HeldOutSplits):
         Z = data.feature_map(data.X) if alone else map_rows(data.feature_map, data.X)
         self._features = np.asarray(Z, dtype=np.float64)
         self._kernel = self._features @ self._features.T
+        self._known: list[list[tuple]] = [[] for _ in splits]
 
     def splits(self) -> Iterator[Any]:
         """Iterate over the splits, whose normal equations are formed if asked for."""
-        for train, test in self._rows:
-            yield SplitOfRows(self.data, train, test)
+        for number, (train, test) in enumerate(self._rows):
+            yield SplitOfRows(self.data, number, train, test)
 
     def fold_models(self, alphas: Any) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
         """Iterate over the splits, with the coefficients and intercepts of alphas."""
@@ -139,7 +144,7 @@ class HeldOutFewRows(HeldOutSplits):
                 path = coefficient_path(split.train, alphas[:n_tiny], *self.solving)
                 parts.append((of_coefs(split, path[0]), path[1]))
             if n_tiny < len(alphas):
-                dual, intercepts = self._dual(split.train_rows, alphas[n_tiny:])
+                dual, intercepts = self._once(split, alphas[n_tiny:])
                 parts.append((of_dual(split, dual), intercepts))
             if len(parts) == 1:
                 return parts[0]
@@ -147,6 +152,16 @@ class HeldOutFewRows(HeldOutSplits):
             return np.hstack([tiny, others]), np.vstack([*below, *above])
 
         return each_split(solve, self.splits())
+
+    def _once(self, split, alphas):
+        """`_dual` of a split, from an earlier call if that had all the alphas."""
+        for known, dual, intercepts in self._known[split.number]:
+            if np.isin(alphas, known).all():
+                some = np.searchsorted(known, alphas)
+                return dual[:, some], intercepts[some]
+        found = self._dual(split.train_rows, alphas)
+        self._known[split.number].append((alphas, *found))
+        return found
 
     def _dual(self, rows, alphas):
         """Dual coefficients, times the roots of the weights, and intercepts."""
