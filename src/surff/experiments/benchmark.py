@@ -6,7 +6,9 @@ alone, and its time includes the tuning:
 
 - kernel methods: gamma uphill in the score of 5 folds from ``1 / d``, on at most
   10,000 rows and 32 d frequencies, then alpha on all rows by 5 folds; adaptations start
-  from the gamma of plain RFF, and "auto" finds its own;
+  from the gamma of plain RFF, and "auto" finds its own; "auto-gcv" chooses alpha by
+  generalised cross-validation, so that frequencies are learned once and not for each
+  fold again;
 - methods of other libraries: see `surff.experiments.peers`.
 
 Columns are standardised by training statistics, EEG clipped at 10 interquartile ranges
@@ -35,9 +37,9 @@ from threadpoolctl import threadpool_limits
 from surff import KernelRidgeClassifier, KernelRidgeRegressor
 from surff.datasets import DATASETS, load, load_masks
 from surff.experiments.methods import (
+    ON_AUTO,
     OWN,
     PEERS,
-    WITH_LEAVES,
     all_methods,
     own_labels,
     why_not,
@@ -136,7 +138,7 @@ LARGEST_SCORE = 3.0
 
 def method_labels() -> dict[str, str]:
     """Names and printed names of the methods, in table order."""
-    labels = {**all_methods(), **WITH_LEAVES}
+    labels = {**all_methods(), **ON_AUTO}
     own = {**own_labels(estimators=False), **own_labels(estimators=True)}
     return {**{name: labels[name] for name in KERNEL_METHODS}, **PEERS, **own}
 
@@ -354,8 +356,8 @@ def fit_kernel_method(method, part, classification, multiple, fold_seed, map_see
     if classification:
         kind, folds = KernelRidgeClassifier, StratifiedKFold
     cv = folds(5, shuffle=True, random_state=fold_seed)
-    leaves = "auto" if method in WITH_LEAVES else None
-    model = kind(cv=cv, keep_equations=False, leaves=leaves)
+    options = {"leaves": {"leaves": "auto"}, "auto-gcv": {"cv": "gcv"}}.get(method, {})
+    model = kind(**{"cv": cv, "keep_equations": False, **options})
     features_at = features_maker(part, "fair", map_seed)
     start = time.process_time()
     gamma, _ = choose_gamma(

@@ -35,10 +35,10 @@ __all__ = [
     "METHODS",
     "MORE",
     "NAMES",
+    "ON_AUTO",
     "OWN",
     "PACKAGES",
     "PEERS",
-    "WITH_LEAVES",
     "OwnMethod",
     "all_methods",
     "features_of",
@@ -64,8 +64,8 @@ SELECTIONS = _GROUPS["selections"]
 #: Adaptations: values of ``adapt``.
 ADAPTATIONS = _GROUPS["adaptations"]
 
-#: Maps of these adaptations with leaf heads on top, for the benchmark.
-WITH_LEAVES = _GROUPS["with_leaves"]
+#: The adaptation "auto" with leaf heads on top, or with alpha by GCV, for the benchmark.
+ON_AUTO = _GROUPS["on_auto"]
 
 #: Rules that choose Nystrom landmarks: values of ``landmarks``.
 LANDMARKS = _GROUPS["landmarks"]
@@ -79,7 +79,7 @@ MORE = {**DRAWS, **SELECTIONS, **ADAPTATIONS, **_NYSTROEM}
 PEERS = _GROUPS["peers"]
 
 #: Printed names of the methods and of the ablation, in table order.
-LABELS = {**METHODS, **MORE, **WITH_LEAVES, **ABLATION}
+LABELS = {**METHODS, **MORE, **ON_AUTO, **ABLATION}
 
 #: Printed names of the draws and of the Nystrom landmark rules, in table order.
 DRAW_LABELS = {"monte_carlo": "iid (RFF)", "halton": "Halton", **DRAWS, **_NYSTROEM}
@@ -97,7 +97,11 @@ LEVERAGE_LAMBDA = 0.05
 
 #: Whose bandwidth a method starts from, where not its own: fitting an adaptation for
 #: each bandwidth tried would cost many times the method itself. "auto" finds its own.
-BANDWIDTH_OF = {"agop": "rff", "gradient": "rff", "auto": None, "leaves": None}
+BANDWIDTH_OF = {
+    "agop": "rff",
+    "gradient": "rff",
+    **dict.fromkeys(("auto", *ON_AUTO)),
+}
 
 #: Draws of the methods that are not named after theirs.
 _DRAW_OF = {"qmc": "halton", **{name: name for name in DRAWS}}
@@ -202,7 +206,7 @@ def features_of(
     Parameters
     ----------
     method : str
-        Key of `all_methods` or `WITH_LEAVES`.
+        Key of `all_methods` or `ON_AUTO`.
     protocol : str
         Whose settings selectors get.
     n_features, n_samples : int
@@ -223,7 +227,7 @@ def features_of(
     ValueError
         For an unknown method; the message lists the valid ones.
     """
-    if method in WITH_LEAVES:
+    if method in ON_AUTO:
         method = "auto"
     if method not in all_methods():
         raise ValueError(
