@@ -64,7 +64,7 @@ SELECTIONS = _GROUPS["selections"]
 #: Adaptations: values of ``adapt``.
 ADAPTATIONS = _GROUPS["adaptations"]
 
-#: The adaptation "auto" with leaf heads on top, or with alpha by GCV, for the benchmark.
+#: The adaptation "auto" with leaf heads, or with alpha by GCV, for the benchmark.
 ON_AUTO = _GROUPS["on_auto"]
 
 #: Rules that choose Nystrom landmarks: values of ``landmarks``.
