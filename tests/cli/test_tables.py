@@ -224,6 +224,18 @@ def test_every_compared_method_fits(files):
     assert all(row["score"] > 0.5 for row in rows)
 
 
+def test_row_numbers_are_left_out_of_a_comparison():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    table = pd.DataFrame({"x": x, "y": x + np.arange(400) % 7})
+    numbered = table.assign(Nr=np.arange(400))
+    options = {"methods": ["linear"], "trials": 1}
+    (plain,), (with_numbers,) = (
+        surff.tables.comparison(frame, "y", **options) for frame in (table, numbered)
+    )
+    assert with_numbers["score"] == plain["score"]
+
+
 def test_a_model_that_cannot_be_written_is_refused_before_it_is_fitted(
     files, tmp_path, monkeypatch
 ):

@@ -467,11 +467,15 @@ class ColumnSample:
             self._shrink()
         return self
 
-    def add(self, rows: np.ndarray, columns: Columns, y: Any) -> Self:
-        """Take rows in by their numbers, ascending; returns self."""
+    def add_some(self, looked: Any, some: np.ndarray, y: np.ndarray) -> Self:
+        """Take some of the rows of a `Looked` in, ascending; returns self.
+
+        The others count as well: a column that numbers the rows is known by that.
+        """
+        columns = looked.columns.take(some)
         self._names = [*columns]
-        self.n_rows += len(rows)
-        self._parts.append((rows, columns, y))
+        self.n_rows += looked.n_rows
+        self._parts.append((looked.rows[some], columns, y[some]))
         return self
 
     def merge(self, other: Any) -> Self:

@@ -455,10 +455,7 @@ class Work:
             target_type="classes" if self.task.is_classes else "continuous",
         )
         sample = ColumnSample(encoder.n_sample)
-        columns = self.looked.columns.take(self.train)
-        sample.add(self.looked.rows[self.train], columns, self.y[self.train])
-        sample.n_rows = self.looked.n_rows  # by which numbers of rows are known
-        return encoder.fit_sample(sample)
+        return encoder.fit_sample(sample.add_some(self.looked, self.train, self.y))
 
     def encoded(self, encoder: TableEncoder) -> Rows:
         """Rows as numbers; those that are learned from by means of other folds."""

@@ -293,8 +293,7 @@ def comparison(
             text="drop", target_type="classes" if found.is_classes else "continuous"
         )
         sample = ColumnSample(encoder.n_sample)
-        sample.add(looked.rows[train], looked.columns.take(train), y[train])
-        encoder.fit_sample(sample)
+        encoder.fit_sample(sample.add_some(looked, train, y))
         X = encoder.encode(looked.columns.take(train), looked.rows[train])
         X_test = encoder.encode(looked.columns.take(test))
         for method, size, _ in cells:
