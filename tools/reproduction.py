@@ -709,6 +709,31 @@ def sizes(results: Results) -> str:
     )
 
 
+def by_gcv(results: Results) -> str:
+    """Frequencies that are learned once against those that are for each fold again."""
+    cells, body = results.cells_of_benchmark, []
+    for task, multiple, method in results.scores:
+        if method != "auto-gcv" or (task, multiple, "auto") not in results.scores:
+            continue
+        gain, p = compare(results, task, (multiple, method), (multiple, "auto"))
+        once, again, plain = (
+            cells.get((task, multiple, name)) for name in (method, "auto", "rff")
+        )
+        body.append(
+            [
+                task,
+                size_text(multiple),
+                *(mean_text(results, task, multiple, m) for m in ("auto", method)),
+                f"{gain:+.2f}",
+                MISSING if np.isnan(p) else f"{p:.3f}",
+                f"{once.fit_time / again.fit_time:.2f}",
+                f"{once.fit_time / plain.fit_time:.3g}" if plain else MISSING,
+            ]
+        )
+    header = ["", "s", "5 folds", "GCV", "gain", "p", "time, GCV / folds"]
+    return markdown([*header, "time, GCV / tuned RFF"], body, n_labels=2)
+
+
 def leaves(results: Results) -> str:
     """Whether leaves are ever worse than none, at the same size."""
     body, better, worse, lower, tested = [], [], [], [], 0
@@ -787,6 +812,7 @@ BLOCKS: dict[str, dict[str, Callable[[Results], str]]] = {
         "uci": uci,
         "leaves": leaves,
         "sizes": sizes,
+        "by-gcv": by_gcv,
     },
     "leaves.md": {"heads": lambda results: leaf_tables.heads(results.root)},
     "methods.md": {"methods": methods},
