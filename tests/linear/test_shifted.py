@@ -177,7 +177,8 @@ def test_poles_are_added_where_the_first_does_not_do(monkeypatch):
 
 
 def test_the_cheapest_way():
-    assert cheapest_way(64, 1, 21) is None  # too small to think about
+    assert cheapest_way(64, 1, 1) is None
+    assert cheapest_way(64, 1, 21) == "tridiagonal"
     assert cheapest_way(512, 1, 3) is None  # three factorisations cost less
     assert cheapest_way(512, 1, 21) == "tridiagonal"
     assert cheapest_way(4096, 1, 21) == "rational"

@@ -75,8 +75,9 @@ def test_a_path_equals_single_solves(name):
     path = list(SOLVERS[name](centred.gram, centred.moments, ALPHAS))
     for alpha, coef in zip(ALPHAS, path, strict=True):
         single, b = solve(centred, alpha, name)
-        assert_array_equal(coef, single)
-        assert_array_equal(b, intercept(centred, coef))
+        # Several alphas of a small matrix share a tridiagonal form.
+        assert_allclose(coef, single, rtol=1e-11, atol=1e-14)
+        assert_allclose(b, intercept(centred, coef), rtol=1e-14)
 
 
 @names

@@ -74,7 +74,7 @@ MOST_SCORED = 2**13
 
 #: Rows below which one pass that predicts by the models of all folds, up to so many of
 #: them, costs less than a pass for each fold.
-TOGETHER_ROWS, TOGETHER_FOLDS = 2**12, 16
+TOGETHER_ROWS, TOGETHER_FOLDS = 2**11, 16
 
 #: Halvings of the bracket of a bound, which is as wide as folds' predictions differ.
 HALVINGS = 48

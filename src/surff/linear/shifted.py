@@ -39,19 +39,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import lapack
 
-from surff.backend import ormtr, potrf, potrs, symm, sytrd
+from surff.backend import compiled, ormtr, potrf, potrs, symm, sytrd
 
 __all__ = ["cheapest_way", "rational_path", "tridiagonal_path"]
 
-#: Fewest columns for which a factorisation costs more than to look for another way.
-FEWEST_COLUMNS = 128
-
 #: Cost of a tridiagonal form in Cholesky factorisations, and how it grows with the
-#: columns: products with one vector wait for memory. Measured without AVX-512: 5.7 at
-#: 256 columns, 6.5 at 1,024, 7.5 at 1,728, 9.5 at 2,304 and 11 at 3,456.
-TRIDIAGONAL_COST, COLUMNS_PER_COST = 6.0, 700
+#: columns. Small matrices cost calls, and of large ones products with one vector wait
+#: for memory. Measured: 1 to 2 up to 32 columns, 2 to 3 at 64, 4 at 128, 5.8 at 256;
+#: without AVX-512 6.5 at 1,024, 7.5 at 1,728, 9.5 at 2,304 and 11 at 3,456.
+CALLS, MOST_OF_ITSELF, COLUMNS_OF_ITSELF, COLUMNS_PER_COST = 2.0, 4.0, 64, 700
 
 #: Directions that a rational Krylov space is expected to need for each target, and the
 #: columns for which one costs as much as a factorisation: 0.16 of one at 1,024 columns,
@@ -92,12 +89,11 @@ def cheapest_way(n_columns: int, n_targets: int, n_alphas: int) -> str | None:
     way : {"tridiagonal", "rational"} or None
         None for a factorisation per alpha.
     """
-    if n_columns < FEWEST_COLUMNS:
-        return None
     directions = DIRECTIONS * n_targets * COLUMNS_PER_DIRECTION / n_columns
+    of_itself = CALLS + min(n_columns / COLUMNS_OF_ITSELF, MOST_OF_ITSELF)
     costs = {
         None: n_alphas,
-        "tridiagonal": TRIDIAGONAL_COST + n_columns / COLUMNS_PER_COST,
+        "tridiagonal": of_itself + n_columns / COLUMNS_PER_COST,
         "rational": POLES + directions,
     }
     return min(costs, key=lambda way: costs[way])
@@ -133,21 +129,40 @@ def tridiagonal_path(
     reflectors = gram.copy(order="F")
     diagonal, beside, tau = sytrd(reflectors)
     rotated = ormtr(reflectors, tau, moments.astype(np.float64, order="F"), True)
-    solutions = np.full((m, len(alphas) * k), np.nan, order="F")
-    least = np.zeros(len(alphas))
-    for i, alpha in enumerate(alphas):
-        pivots, factor, info = lapack.dpttrf(diagonal + alpha, beside)
-        if not info:
-            least[i] = pivots.min()
-            some = slice(i * k, (i + 1) * k)
-            solutions[:, some] = lapack.dpttrs(pivots, factor, rotated)[0]
-    solved = np.repeat(least > 0, k)
-    if solved.all():
-        ormtr(reflectors, tau, solutions, False)
-    else:
-        some = np.asfortranarray(solutions[:, solved])
-        solutions[:, solved] = ormtr(reflectors, tau, some, False)
-    return solutions.reshape(m, len(alphas), k), least
+    shifts = np.asarray(alphas, dtype=np.float64)
+    solutions, least = _tridiagonal_solutions(diagonal, beside, rotated, shifts)
+    solutions = np.asfortranarray(solutions.reshape(m, -1))
+    # Rubbish where a pivot is not positive, of which no other column hears.
+    ormtr(reflectors, tau, solutions, False)
+    solutions = solutions.reshape(m, len(shifts), k)
+    solutions[:, least <= 0.0] = np.nan
+    return solutions, least.clip(min=0.0)
+
+
+@compiled
+def _tridiagonal_solutions(diagonal, beside, sides, shifts):
+    """Solutions for every shift by the form LDL, and the smallest pivot of each."""
+    (m, k), n = sides.shape, len(shifts)
+    pivots, factors = np.empty((m, n)), np.empty((m, n))
+    solutions, least = np.empty((m, n, k)), np.full(n, np.inf)
+    for i in range(m):
+        for a in range(n):
+            pivot, factor = diagonal[i] + shifts[a], 0.0
+            if i > 0:
+                factor = beside[i - 1] / pivots[i - 1, a]
+                pivot -= factor * beside[i - 1]
+            pivots[i, a], factors[i, a] = pivot, factor
+            least[a] = min(least[a], pivot)
+            for j in range(k):
+                before = solutions[i - 1, a, j] if i > 0 else 0.0
+                solutions[i, a, j] = sides[i, j] - factor * before
+    for i in range(m - 1, -1, -1):
+        for a in range(n):
+            for j in range(k):
+                solutions[i, a, j] /= pivots[i, a]
+                if i + 1 < m:
+                    solutions[i, a, j] -= factors[i + 1, a] * solutions[i + 1, a, j]
+    return solutions, least
 
 
 def rational_path(
