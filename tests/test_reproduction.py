@@ -112,7 +112,10 @@ def test_a_size_or_leaves_that_do_worse_are_told(tool, tmp_path):
     (tmp_path / "uci" / "benchmark.jsonl").write_text(text, "utf-8")
     results = tool.Results(tmp_path)
     # Differences -2, -1.7, ..., -0.5 points: mean -1.25, deviation 0.56 over sqrt(6).
-    assert "pol from 4d to 16d (-1.25, standard error 0.23" in tool.sizes(results)
-    assert "in 1: pol" in tool.sizes(results)
+    # Ten rows to test and ninety to train: over 1 / sqrt(1 / 6 + 1 / 9) as well.
+    text = tool.sizes(results)
+    assert "pol from 4d to 16d (-1.25, standard errors 0.23 and 0.30)" in text
+    assert "falls in 1 by more than one standard error" in text
+    assert "not in 1: pol" in text
     assert "significantly worse in 1 (pol 4d)" in tool.leaves(results)
     assert " 0.200 ± " in tool.uci(results)
