@@ -78,9 +78,10 @@ def test_a_changed_result_changes_the_page(tool, docs):
     ],
 )
 def test_a_changed_trial_changes_the_pages(tool, tmp_path, page, trials, name):
-    for own in ("intervals", "evidence", "leaves"):
+    for own in ("intervals", "evidence", "leaves", "benchmark"):
         (tmp_path / own).mkdir()
-        shutil.copy(ROOT / "docs" / "results" / own / "trials.jsonl", tmp_path / own)
+        for file in (ROOT / "docs" / "results" / own).glob("*.jsonl"):
+            shutil.copy(file, tmp_path / own)
     text = (ROOT / "docs" / page).read_text("utf-8")
     assert tool.filled(page, text, tool.Results(tmp_path)) == text
     path = tmp_path / trials / "trials.jsonl"

@@ -45,15 +45,60 @@ HEADER = [
 ]
 
 
-def heads(root: Path) -> str:
-    """Scores of leaf heads on learned maps, and of the maps alone."""
+#: Names of the trees that leaf heads are compared with.
+TREES = {"boosting": "HistGradientBoosting", "xgboost": "XGBoost"}
+
+
+def stored(root: Path) -> list[dict]:
+    """Stored trials, with the kind of leaves and the number of maps."""
     rows = rows_of(root, "leaves")
     for row in rows:
         row.setdefault("cv", "5 folds")
         label, _, maps = row["leaves"].partition(", ")
         row["kind"] = label.partition(":")[0] if "boosting" not in label else "peer"
         row["maps"] = maps.partition(" ")[0] if maps.endswith("maps") else "1"
-        label = label.partition(" ")[2]
+    return rows
+
+
+def against_trees(root: Path, scores: dict) -> str:
+    """Leaf heads less boosted trees on the same splits, where there are ten.
+
+    ``scores`` maps (task, multiple, method) of the benchmark to the score by trial.
+    """
+    lines = []
+    names = "task", "multiple", "passes", "cv", "kind", "maps"
+    for key, own in groups(stored(root), *names).items():
+        task, multiple, *_, kind, maps = key
+        mine = {row["trial"]: row["score"] for row in own}
+        if kind in ("none", "peer") or len(mine) < 10:
+            continue
+        told = []
+        for method, name in TREES.items():
+            theirs = scores.get((task, 0, method))
+            if theirs is None:
+                continue
+            gain = np.mean([mine[t] - theirs[t] for t in mine.keys() & theirs.keys()])
+            p = (
+                ""
+                if has_one_split(task)
+                else f", {_p(paired_p_value(mine, theirs, 1.0))}"
+            )
+            told.append(f"{name} {gain:+.2f}{p}")
+        if told:
+            what = KINDS[kind] + (f", {maps} maps averaged" if maps != "1" else "")
+            size = "d" if multiple == 1 else f"{multiple}d"
+            lines.append(f"- {task}, {size}, {what}: {'; '.join(told)}.")
+    return "\n".join(sorted(lines))
+
+
+def _p(value):
+    """A p-value in a sentence."""
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def heads(root: Path) -> str:
+    """Scores of leaf heads on learned maps, and of the maps alone."""
+    rows = stored(root)
     body = []
     for key, own in groups(rows, "task", "multiple", "passes", "cv").items():
         scores = {

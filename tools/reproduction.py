@@ -817,7 +817,10 @@ BLOCKS: dict[str, dict[str, Callable[[Results], str]]] = {
         "sizes": sizes,
         "by-gcv": by_gcv,
     },
-    "leaves.md": {"heads": lambda results: leaf_tables.heads(results.root)},
+    "leaves.md": {
+        "heads": lambda results: leaf_tables.heads(results.root),
+        "trees": lambda r: leaf_tables.against_trees(r.root, r.scores),
+    },
     "methods.md": {"methods": methods},
     "intervals.md": {
         "coverage": lambda results: interval_tables.coverage(results.root),
