@@ -313,20 +313,18 @@ def held_out_decisions(
 ) -> np.ndarray:
     """Predictions of every alpha for some rows, shape (n_rows, n_alphas, k).
 
-    One streaming pass; the features of a block serve all alphas. ``rows=None`` takes
-    all rows.
+    One streaming pass; the features of a block serve all alphas.
     """
     m, n_alphas, k = coefs.shape
-    n_rows = X.shape[0] if rows is None else len(rows)
     flat = asarray_like(coefs.reshape(m, -1), X, feature_map.dtype)
     feature_map, flat = folded(feature_map, flat)
-    decisions = np.empty((n_rows, n_alphas * k))
+    decisions = np.empty((len(rows), n_alphas * k))
 
     def decide(block, Z):
         decisions[block] = to_numpy(Z @ flat)[:, : n_alphas * k]
 
     each_block(decide, feature_map, X, rows)
-    return decisions.reshape(n_rows, n_alphas, k) + intercepts
+    return decisions.reshape(len(rows), n_alphas, k) + intercepts
 
 
 class Spectrum(NamedTuple):

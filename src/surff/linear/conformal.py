@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surff.backend import each_block, feature_blocks, map_slices
+from surff.backend import each_block, feature_blocks, folded, map_slices
 from surff.linear.alpha_path import (
     held_out_decisions,
     leave_one_out_decisions,
@@ -71,10 +71,6 @@ MOST_SEARCHED = 64
 #: 0.3 points at 90 %. Features that look at the targets cost more by themselves, and
 #: the rows of the first fold must do alone.
 MOST_SCORED = 2**13
-
-#: Rows below which one pass that predicts by the models of all folds, up to so many of
-#: them, costs less than a pass for each fold.
-TOGETHER_ROWS, TOGETHER_FOLDS = 2**11, 16
 
 #: Halvings of the bracket of a bound, which is as wide as folds' predictions differ.
 HALVINGS = 48
@@ -431,55 +427,72 @@ def paths_and_scores(
     rows, and a solution.
     """
     n, Y = data.X.shape[0], data.Y + data.offset
-    folds, paths = np.full(n, -1), []
+    seen, held_out, paths = np.zeros(n, dtype=bool), [], []
     for number, (split, path) in enumerate(_models(criterion, alphas, data.offset)):
         rows = split.test_rows
-        if (folds[rows] >= 0).any():
+        if seen[rows].any():
             raise ValueError(
                 "intervals need splits that leave each row out once at most, as KFold "
                 f"does: split {number} leaves rows out that another does."
             )
-        folds[rows] = number
+        seen[rows] = True
         if scale:
             others = np.setdiff1d(np.arange(n), rows)
             sums = residual_moments(path, data.X, Y, data.sample_weight, others)
             path = with_scale(path, split.train, sums, alphas)
+        held_out.append(rows)
         paths.append(path)
     feature_map, *others = (path.feature_map for path in paths)
     shared = all(other is feature_map for other in others)
-    rows = _rows_to_score(folds, MOST_SCORED if shared else n)
-    folds = folds[rows]
-    floor = np.stack([path.floor for path in paths])[folds] if scale else None
-    decisions = _left_out_decisions(paths, folds, data.X, rows, shared)
-    found = score(decisions, Y[rows], floor)
-    weight = None if data.sample_weight is None else data.sample_weight[rows]
-    return paths, left_out_scores(found, folds, len(paths), weight)
+    if shared:
+        held_out = _some_rows(held_out, MOST_SCORED)
+        decisions = _shared_decisions(paths, data.X, held_out)
+    else:
+        parts = zip(paths, held_out, strict=True)
+        decisions = [path.decisions(data.X, rows) for path, rows in parts]
+    parts = [
+        score(own, Y.take(rows, axis=0), path.floor)
+        for path, rows, own in zip(paths, held_out, decisions, strict=True)
+    ]
+    if data.sample_weight is None:
+        return paths, _scores_of_folds(parts)
+    folds = np.repeat(np.arange(len(parts)), [len(rows) for rows in held_out])
+    weight = data.sample_weight[np.concatenate(held_out)]
+    return paths, left_out_scores(np.concatenate(parts), folds, len(paths), weight)
 
 
-def _rows_to_score(folds, most):
-    """Rows that a fold leaves out; of more than ``most`` a random part of that size."""
-    left_out = folds >= 0
-    total = np.count_nonzero(left_out)
-    if total > most:
-        left_out &= np.random.default_rng(0).random(len(folds)) < most / total
-    return np.flatnonzero(left_out)
+def _some_rows(held_out, most):
+    """Rows that each fold leaves out; of more than ``most`` a random part of each."""
+    share = most / sum(map(len, held_out))
+    if share >= 1.0:
+        return held_out
+    rng = np.random.default_rng(0)
+    return [rows[rng.random(len(rows)) < share] for rows in held_out]
 
 
-def _left_out_decisions(paths, folds, X, rows, shared):
-    """Predictions and scales of rows by the models of their folds."""
-    if shared and len(paths) <= TOGETHER_FOLDS and len(rows) < TOGETHER_ROWS:
-        k = paths[0].coefs.shape[2]
-        coefs = np.concatenate([path.coefs for path in paths], axis=1)
-        levels = np.concatenate([path.intercepts for path in paths])
-        every = None if len(rows) == X.shape[0] else rows
-        feature_map = paths[0].feature_map
-        found = held_out_decisions(feature_map, X, every, coefs, levels)
-        return found.reshape(len(rows), len(paths), -1, k)[np.arange(len(rows)), folds]
-    found = np.empty((len(rows), *paths[0].intercepts.shape))
-    for number, path in enumerate(paths):
-        own = np.flatnonzero(folds == number)
-        found[own] = path.decisions(X, rows[own])
-    return found
+def _shared_decisions(paths, X, held_out):
+    """Predictions and scales of the rows of each fold, in one pass over all of them."""
+    feature_map = paths[0].feature_map
+    m, c, k = paths[0].coefs.shape
+    flat = np.hstack([path.coefs.reshape(m, -1) for path in paths])
+    feature_map, flat = folded(feature_map, flat.astype(feature_map.dtype))
+    flat = np.asfortranarray(flat)
+    bounds = np.cumsum([0, *map(len, held_out)])
+    found = np.empty((bounds[-1], c * k))
+
+    def decide(block, Z):
+        first, last = np.searchsorted(bounds, [block.start, block.stop - 1], "right")
+        for f in range(first - 1, last):
+            start, stop = max(bounds[f], block.start), min(bounds[f + 1], block.stop)
+            own = Z[start - block.start : stop - block.start]
+            found[start:stop] = own @ flat[:, f * c * k : (f + 1) * c * k]
+
+    each_block(decide, feature_map, X, np.concatenate(held_out))
+    parts = np.split(found, bounds[1:-1])
+    return [
+        part.reshape(-1, c, k) + path.intercepts
+        for part, path in zip(parts, paths, strict=True)
+    ]
 
 
 def residual_moments(
