@@ -117,7 +117,8 @@ def test_what_the_answers_claim_is_in_the_stored_results():
         ("magic04", "rff", "4"): 0.24,
         ("magic04", "auto", "4"): 3.9,
         ("covtype", "rff", "4"): 2.5,
-        ("covtype", "auto", "4"): 62,
+        ("magic04", "auto-gcv", "4"): 0.83,
+        ("covtype", "auto", "4"): 290,
         ("covtype", "rff", "16"): 23,
     }
     for key, seconds in times.items():
@@ -176,3 +177,15 @@ def test_what_is_claimed_of_leaf_heads_is_in_the_stored_results():
     for key, (ours, theirs) in claimed.items():
         assert mean(*key) == pytest.approx(ours, abs=0.05)
         assert trees[key[0]] == pytest.approx(theirs, abs=0.05)
+
+
+def test_the_time_of_learning_once_is_that_of_the_stored_trials():
+    trials = (DOCS / "results" / "leaves" / "trials.jsonl").read_text("utf-8")
+    seconds = sorted(
+        row["seconds"]
+        for row in map(json.loads, trials.splitlines())
+        if (row["task"], row.get("cv"), row["passes"]) == ("covtype", "gcv", 20)
+        and row["leaves"] == "none"
+    )
+    assert len(seconds) == 10
+    assert seconds[5] == pytest.approx(50, abs=2)
