@@ -5,13 +5,12 @@ run the trials.
 """
 
 import itertools
-import json
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+from texts import groups, markdown, rows_of
 
-from surff.experiments import MISSING, PUBLISHED, Table
+from surff.experiments import MISSING, PUBLISHED
 
 #: Nominal coverages in percent.
 LEVELS = (80, 90, 95)
@@ -21,25 +20,6 @@ METHODS = ("plain", "surrogate", "residual", "gradient", "auto")
 
 #: Columns of the maps whose intervals are compared.
 COLUMNS = 64
-
-
-def rows_of(root: Path, name: str) -> list[dict]:
-    """Stored trials of a directory of ``docs/results``."""
-    text = (root / name / "trials.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def table(header: list[str], body: list[list[str]], n_labels: int) -> str:
-    """A table as lines of Markdown."""
-    return "\n".join(Table(header, body, n_labels=n_labels).markdown())
-
-
-def groups(rows: Iterable[dict], *names: str) -> dict[tuple, list[dict]]:
-    """Rows by the values of some of their names, in the order of the rows."""
-    found: dict[tuple, list[dict]] = {}
-    for row in rows:
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
-    return found
 
 
 def off(rows: list[dict], kind: str) -> np.ndarray:
@@ -89,7 +69,7 @@ def coverage(root: Path) -> str:
     theirs = [row for row in every if "mapie" in row]
     away = max(row["mapie_off"] for row in theirs)
     return (
-        f"{table(header, body, 2)}\n\n"
+        f"{markdown(header, body, 2)}\n\n"
         f"The default: {said('default')}. CV: {said('cv')}. CV+: {said('plus')}. "
         f"MAPIE's CV+ on the same models of the same folds, in {len(theirs)} trials, "
         f"has the bounds of CV+ here to {away:.0e}: what it covers too much is a "
@@ -108,7 +88,7 @@ def deviations(root: Path) -> str:
         far.setdefault(columns, []).append(np.abs(off(own, "std")).max())
     header = ["columns", "features", "n", "trials", *(f"{level} %" for level in LEVELS)]
     said = ", ".join(f"{max(own):.1f} with {c} columns" for c, own in far.items())
-    return f"{table(header, body, 3)}\n\nThe farthest task, in points: {said}."
+    return f"{markdown(header, body, 3)}\n\nThe farthest task, in points: {said}."
 
 
 def fit_ratios(root: Path) -> str:
@@ -119,7 +99,7 @@ def fit_ratios(root: Path) -> str:
         [f"{columns}", f"{n:,}", f"{np.median([r['fit_ratio'] for r in own]):.2f}"]
         for (columns, n), own in groups(plain, "columns", "n").items()
     ]
-    return table(["columns", "n", "fit with intervals / without"], body, 2)
+    return markdown(["columns", "n", "fit with intervals / without"], body, 2)
 
 
 #: Root mean square error and negative log density of Gaussian processes with a length
@@ -146,7 +126,7 @@ def evidence(root: Path) -> str:
         seconds = np.median([row["seconds"] for row in own])
         body.append([name, gammas, *shape, *values, f"{seconds:.1f}"])
     header = ["set", "gammas", "rows", "inputs", "splits", "RMSE", "NLPD", "seconds"]
-    return table(header, body, 2)
+    return markdown(header, body, 2)
 
 
 def _mean_and_deviation(rows, key):
@@ -189,4 +169,4 @@ def published_processes(root: Path) -> str:
         "exact GP, Wang et al.",
         "SDD, Lin et al.",
     ]
-    return table(header, body, 1)
+    return markdown(header, body, 1)

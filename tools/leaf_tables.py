@@ -7,9 +7,9 @@ import math
 from pathlib import Path
 
 import numpy as np
-from interval_tables import groups, rows_of, table
+from texts import gains, groups, markdown, p_cell, p_text, rows_of, size_text
 
-from surff.experiments import MISSING, has_one_split, paired_p_value
+from surff.experiments import has_one_split, paired_p_value
 
 #: What a label of ``benchmarks/leaves.py`` stands for.
 KINDS = {
@@ -21,6 +21,9 @@ KINDS = {
     "boost16": "16 boosted trees of 256",
     "boost8": "8 boosted trees of 256",
 }
+
+#: Kinds without leaves.
+ALONE = {"none": "none", "peer": "HistGradientBoosting, tuned"}
 
 #: Rows to test over rows to train, other than halves.
 RATIOS = {
@@ -70,30 +73,27 @@ def against_trees(root: Path, scores: dict) -> str:
     for key, own in groups(stored(root), *names).items():
         task, multiple, *_, kind, maps = key
         mine = {row["trial"]: row["score"] for row in own}
-        if kind in ("none", "peer") or len(mine) < 10:
+        if kind in ALONE or len(mine) < 10:
             continue
         told = []
         for method, name in TREES.items():
             theirs = scores.get((task, 0, method))
             if theirs is None:
                 continue
-            gain = np.mean([mine[t] - theirs[t] for t in mine.keys() & theirs.keys()])
-            p = (
-                ""
-                if has_one_split(task)
-                else f", {_p(paired_p_value(mine, theirs, 1.0))}"
-            )
-            told.append(f"{name} {gain:+.2f}{p}")
+            told.append(f"{name} {np.mean(gains(mine, theirs)):+.2f}")
+            if not has_one_split(task):
+                told[-1] += f", {p_text(paired_p_value(mine, theirs, 1.0))}"
         if told:
-            what = KINDS[kind] + (f", {maps} maps averaged" if maps != "1" else "")
-            size = "d" if multiple == 1 else f"{multiple}d"
-            lines.append(f"- {task}, {size}, {what}: {'; '.join(told)}.")
+            what = f"{task}, {size_text(multiple)}, {label_of(kind, maps)}"
+            lines.append(f"- {what}: {'; '.join(told)}.")
     return "\n".join(sorted(lines))
 
 
-def _p(value):
-    """A p-value in a sentence."""
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+def label_of(kind: str, maps: str) -> str:
+    """What the leaves are, in words."""
+    if kind in ALONE:
+        return ALONE[kind]
+    return KINDS[kind] + (f", {maps} maps averaged" if maps != "1" else "")
 
 
 def heads(root: Path) -> str:
@@ -111,33 +111,22 @@ def heads(root: Path) -> str:
     seen = None
     for line in body:
         seen, line[0] = line[0], "" if line[0] == seen else line[0]
-    return table(HEADER, body, 4)
+    return markdown(HEADER, body, 4)
 
 
 def _line(key, kind, rows, scores):
     """A row of the table."""
     task, multiple, passes, cv = key
     name, maps = kind
-    label = {"none": "none", "peer": "HistGradientBoosting, tuned"}.get(name)
-    label = label or KINDS[name] + (f", {maps} maps averaged" if maps != "1" else "")
-    how = f"{passes} passes, {cv}"
-    size, gain, p = "d" if multiple == 1 else f"{multiple}d", "", ""
+    size, how, gain, p = size_text(multiple), f"{passes} passes, {cv}", "", ""
     if name == "peer":
         size, how = "", ""
     elif name != "none" and maps == "1" and ("none", "1") in scores:
         own, without = scores[kind], scores["none", "1"]
-        both = own.keys() & without.keys()
-        gain = f"{np.mean([own[t] - without[t] for t in both]):+.2f}"
-        value = math.nan
+        gain, value = f"{np.mean(gains(own, without)):+.2f}", math.nan
         if task in RATIOS or not has_one_split(task):
             value = paired_p_value(own, without, RATIOS.get(task, 1.0))
-        p = (
-            MISSING
-            if math.isnan(value)
-            else "< 0.001"
-            if value < 0.001
-            else f"{value:.3f}"
-        )
+        p = p_cell(value)
     values = np.array([row["score"] for row in rows])
     score = f"{values.mean():.2f}"
     if len(values) > 1:
@@ -146,5 +135,5 @@ def _line(key, kind, rows, scores):
     error = f"{np.mean(errors):.3g}" if errors else ""
     seconds = np.median([row["seconds"] for row in rows])
     megabytes = np.median([row["bytes"] for row in rows]) / 1e6
-    shape = [task, size, how, label, f"{len({row['trial'] for row in rows})}"]
+    shape = [task, size, how, label_of(*kind), f"{len({row['trial'] for row in rows})}"]
     return [*shape, score, error, gain, p, f"{seconds:.3g}", f"{megabytes:.3g}"]

@@ -24,6 +24,7 @@ import interval_tables
 import leaf_tables
 import numpy as np
 from scipy import stats
+from texts import gains, markdown, p_cell, p_text, size_text
 
 from surff.experiments import (
     LABELS,
@@ -165,16 +166,10 @@ class Results:
 # -- the page on reproduction ----------------------------------------------------------
 
 
-def markdown(header: list[str], body: list[list[str]], n_labels: int = 1) -> str:
-    """A table as lines of Markdown."""
-    return "\n".join(Table(header, body, n_labels=n_labels).markdown())
-
-
 def sized(key: tuple[str, int, str]) -> str:
     """Name of a cell in a sentence."""
     dataset, multiple, method = key
-    size = "d" if multiple == 1 else f"{multiple}d"
-    return f"{dataset} {size} {LABELS[method]}"
+    return f"{dataset} {size_text(multiple)} {LABELS[method]}"
 
 
 def how_close(results: Results) -> str:
@@ -495,7 +490,7 @@ def compare(
 ) -> tuple[float, float]:
     """Gain of one (multiple, method) over another, and its p-value."""
     a, b = results.scores[task, *first], results.scores[task, *second]
-    gain = float(np.mean([a[trial] - b[trial] for trial in a.keys() & b.keys()]))
+    gain = float(np.mean(gains(a, b)))
     if has_one_split(task):
         return gain, np.nan
     return gain, paired_p_value(a, b, overlap(results, task))
@@ -511,16 +506,6 @@ def listed(names: list[str]) -> str:
     """Names in a sentence."""
     *others, last = names or ["none"]
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def p_text(p: float) -> str:
-    """A p-value in a sentence."""
-    return f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
-
-
-def size_text(multiple: int) -> str:
-    """A number of frequencies."""
-    return "d" if multiple == 1 else f"{multiple}d"
 
 
 def core_tasks(results: Results) -> list[str]:
@@ -689,11 +674,11 @@ def sizes(results: Results) -> str:
     for task, multiples in by_task.items():
         for less, more in itertools.pairwise(sorted(multiples)):
             a, b = (results.scores[task, size, "auto"] for size in (more, less))
-            gains = [a[trial] - b[trial] for trial in a.keys() & b.keys()]
-            if len(gains) < 2:
+            differences = gains(a, b)
+            if len(differences) < 2:
                 continue
             steps += 1
-            mean, std, n = summarise(gains)
+            mean, std, n = summarise(differences)
             if mean < -std / math.sqrt(n):
                 error = math.sqrt(1 / n + overlap(results, task)) * std
                 below += mean < -error
@@ -728,7 +713,7 @@ def by_gcv(results: Results) -> str:
                 size_text(multiple),
                 *(mean_text(results, task, multiple, m) for m in ("auto", method)),
                 f"{gain:+.2f}",
-                MISSING if np.isnan(p) else f"{p:.3f}",
+                p_cell(p),
                 f"{once.fit_time / again.fit_time:.2f}",
                 f"{once.fit_time / plain.fit_time:.3g}" if plain else MISSING,
             ]
@@ -758,9 +743,7 @@ def leaves(results: Results) -> str:
                 mean_text(results, task, multiple, "auto"),
                 mean_text(results, task, multiple, "leaves"),
                 f"{gain:+.2f}",
-                MISSING
-                if np.isnan(p)
-                else p_text(p).removeprefix("p ").removeprefix("= "),
+                p_cell(p),
                 f"{with_.fit_time / without.fit_time:.3g}",
                 f"{with_.model_bytes / without.model_bytes:.3g}",
             ]
