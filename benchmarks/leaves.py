@@ -7,12 +7,11 @@ and the common head are fitted once, by 5 folds, which learn a map each, or with
 then fitted on the same map with the same alpha, so that differences are those of the
 leaves. Seconds are processor time on one thread, of everything a user would wait for;
 bytes are those of the pickled model, fitted to float32 rows with ``--float32``.
-``--splits`` compares
-what trees may split on; ``--maps N`` averages N models with a map each; ``--predict``
-times predictions with and without leaves. ``--classes FOLDER`` takes sets
-``NAME.csv.xz`` with a header and all classes of their last column, 80 percent of the
-rows to train; ``--peer`` adds tuned boosting, fitted as `surff benchmark` does, and
-``--json FILE`` appends the rows of the table to a file.
+``--splits`` compares what trees may split on; ``--maps N`` averages N models with a map
+each; ``--predict`` times predictions with and without leaves. ``--classes FOLDER``
+takes sets ``NAME.csv.xz`` with a header and all classes of their last column, 80
+percent of the rows to train; ``--peer`` adds tuned boosting, fitted as `surff
+benchmark` does, and ``--json FILE`` appends the rows of the table to a file.
 
     python benchmarks/leaves.py california-housing covtype --trials 0
 """

@@ -442,9 +442,7 @@ def paths_and_scores(
             path = with_scale(path, split.train, sums, alphas)
         held_out.append(rows)
         paths.append(path)
-    feature_map, *others = (path.feature_map for path in paths)
-    shared = all(other is feature_map for other in others)
-    if shared:
+    if all(path.feature_map is paths[0].feature_map for path in paths):
         held_out = _some_rows(held_out, MOST_SCORED)
         decisions = _shared_decisions(paths, data.X, held_out)
     else:
